@@ -1,0 +1,259 @@
+"""Coordinates of one attention head: label score, scale, excess, ratio, tube (MODEL §1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Head"]
+
+_SPLITTER = 2.0**27 + 1.0  # Veltkamp's constant: cuts a double into two halves of 26 bits
+_BEYOND = 2.0**200  # a term so much larger than a product of order one that it absorbs it
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Head:
+    """One attention head `(lam, mu)`, or an array of them (MODEL §1).
+
+    Made by `from_excess`, `from_ratio`, `from_scores` or `from_tube`. The coordinate given is kept
+    exactly; the others are rounded once from it, because at large scale neither of `excess` and
+    `label_score` can be recovered from the other. Heads are compared by value.
+
+    Attributes
+    ----------
+    label_score : float or ndarray, shape (...)
+        `lam`.
+    scale : float or ndarray, shape (...)
+        `mu`, in inverse units of `half_width`.
+    excess : float or ndarray, shape (...)
+        `delta = lam - mu l`.
+    ratio : float or ndarray, shape (...)
+        `k = lam / mu`, in units of `half_width`; nan where `scale <= 0`.
+    tube : float or ndarray, shape (...)
+        `c = delta - log mu`; nan where `scale <= 0`.
+    half_width : float
+        `l`; features and thresholds live on `[-l, l]`.
+
+    Raises
+    ------
+    ValueError
+        If a coordinate is not finite or too large for its partners to be finite, if shapes do not
+        broadcast, if `half_width` is not positive, or if a ratio or a tube coordinate is given
+        with a scale that is not positive.
+
+    Examples
+    --------
+    >>> head = Head.from_ratio(1.5, 5)
+    >>> print(head.label_score, head.excess)
+    7.5 2.5
+    >>> head.reflected
+    Head.from_scores(-7.5, -5.0, half_width=1.0)
+    """
+
+    label_score: Any
+    excess: Any
+    scale: Any
+    half_width: float
+    _given: tuple[str, Any]
+
+    @classmethod
+    def from_scores(
+        cls, label_score: ArrayLike, scale: ArrayLike, half_width: float = 1.0
+    ) -> "Head":
+        """Head of the two linear scores `(lam, mu)`, of any sign."""
+        lam, mu, width = _checked("label_score", label_score, scale, half_width)
+        return cls._frozen(lam, _product_plus(-mu, width, lam), mu, width, "label_score", lam)
+
+    @classmethod
+    def from_excess(cls, excess: ArrayLike, scale: ArrayLike, half_width: float = 1.0) -> "Head":
+        """Head of the excess label score `delta = lam - mu l` and the scale, of any sign."""
+        delta, mu, width = _checked("excess", excess, scale, half_width)
+        return cls._frozen(_product_plus(mu, width, delta), delta, mu, width, "excess", delta)
+
+    @classmethod
+    def from_ratio(cls, ratio: ArrayLike, scale: ArrayLike, half_width: float = 1.0) -> "Head":
+        """Head of the relative label score `k = lam / mu` and a positive scale."""
+        k, mu, width = _checked("ratio", ratio, scale, half_width)
+        _require_positive_scale("ratio", mu)
+        with np.errstate(over="ignore", under="ignore"):
+            gap, gap_tail = _two_sum(k, -width)
+            delta = _product_plus(mu, gap, mu * gap_tail)
+            return cls._frozen(mu * k, delta, mu, width, "ratio", k)
+
+    @classmethod
+    def from_tube(cls, tube: ArrayLike, scale: ArrayLike, half_width: float = 1.0) -> "Head":
+        """Head of the tube coordinate `c = delta - log mu` and a positive scale."""
+        c, mu, width = _checked("tube", tube, scale, half_width)
+        _require_positive_scale("tube", mu)
+        delta = c + np.log(mu)
+        return cls._frozen(_product_plus(mu, width, delta), delta, mu, width, "tube", c)
+
+    @classmethod
+    def _frozen(
+        cls,
+        label_score: NDArray[float64],
+        excess: NDArray[float64],
+        scale: NDArray[float64],
+        half_width: float,
+        name: str,
+        given: NDArray[float64],
+    ) -> "Head":
+        if not (np.isfinite(label_score).all() and np.isfinite(excess).all()):
+            raise ValueError(
+                f"label score and excess must be finite, got {name} {_shown(given)} at scale "
+                f"{_shown(scale)} and half width {half_width!r}; use smaller coordinates"
+            )
+        return cls(
+            _read_only(label_score),
+            _read_only(excess),
+            _read_only(scale),
+            half_width,
+            (name, _read_only(given)),
+        )
+
+    @property
+    def ratio(self) -> Any:
+        if self._given[0] == "ratio":
+            return self._given[1]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return _read_only(
+                np.where(self.scale > 0, np.divide(self.label_score, self.scale), np.nan)
+            )
+
+    @property
+    def tube(self) -> Any:
+        if self._given[0] == "tube":
+            return self._given[1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _read_only(np.where(self.scale > 0, self.excess - np.log(self.scale), np.nan))
+
+    @property
+    def reflected(self) -> "Head":
+        """The head `(-lam, -mu)`, which reads the mirrored task."""
+        name = "excess" if self._given[0] == "excess" else "label_score"
+        given = -self.excess if name == "excess" else -self.label_score
+        return self._frozen(
+            -self.label_score, -self.excess, -self.scale, self.half_width, name, given
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.scale)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Head):
+            return NotImplemented
+        return self.half_width == other.half_width and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._scores(), other._scores(), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(
+            (self.half_width, *(tuple(np.ravel(score).tolist()) for score in self._scores()))
+        )
+
+    def __repr__(self) -> str:
+        name, given = self._given
+        maker = "scores" if name == "label_score" else name
+        return (
+            f"Head.from_{maker}({_shown(given)}, {_shown(self.scale)}, "
+            f"half_width={self.half_width!r})"
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        name, given = state["_given"]
+        for field in ("label_score", "excess", "scale"):
+            object.__setattr__(self, field, _read_only(state[field]))
+        object.__setattr__(self, "half_width", state["half_width"])
+        object.__setattr__(self, "_given", (name, _read_only(given)))
+
+    def _scores(self) -> tuple[Any, Any, Any]:
+        return self.label_score, self.excess, self.scale
+
+
+def _checked(
+    name: str, coordinate: ArrayLike, scale: ArrayLike, half_width: float
+) -> tuple[NDArray[float64], NDArray[float64], float]:
+    width = _as_double("half_width", half_width)
+    if width.ndim or not width > 0:
+        raise ValueError(f"half_width must be one positive number, got {half_width!r}")
+    arrays = _as_double(name, coordinate), _as_double("scale", scale)
+    try:
+        first, second = np.broadcast_arrays(*arrays)
+    except ValueError:
+        raise ValueError(
+            f"{name} and scale must broadcast, got shapes {arrays[0].shape} and {arrays[1].shape}"
+        ) from None
+    return first.copy(), second.copy(), float(width)
+
+
+def _as_double(name: str, number: ArrayLike) -> NDArray[float64]:
+    try:
+        array = np.asarray(number)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a real number or an array of them, got {number!r}"
+        ) from None
+    with np.errstate(over="ignore"):
+        double = array.astype(float64)
+    if not np.isfinite(double).all():
+        raise ValueError(f"{name} must be finite, got {_shown(array)}")
+    return double
+
+
+def _require_positive_scale(name: str, scale: NDArray[float64]) -> None:
+    if not (scale > 0).all():
+        raise ValueError(
+            f"scale must be positive where a {name} is given, got {_shown(scale)}; "
+            "use Head.from_scores or Head.from_excess"
+        )
+
+
+def _read_only(array: ArrayLike) -> Any:
+    if np.ndim(array) == 0:
+        return float64(array)  # type: ignore[arg-type]
+    frozen = np.array(array, dtype=float64)
+    frozen.flags.writeable = False
+    return frozen
+
+
+def _shown(array: ArrayLike) -> str:
+    if np.ndim(array) == 0:
+        return repr(np.asarray(array).item())
+    return np.array2string(np.asarray(array), separator=", ", threshold=6, floatmode="unique")
+
+
+def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Sum of two doubles and its rounding error (Knuth's two-sum)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Product of two doubles of order one and its rounding error (Dekker's two-product)."""
+    product = a * b
+    high_a = _SPLITTER * a - (_SPLITTER * a - a)
+    high_b = _SPLITTER * b - (_SPLITTER * b - b)
+    low_a, low_b = a - high_a, b - high_b
+    return product, low_a * low_b - (
+        ((product - high_a * high_b) - low_a * high_b) - high_a * low_b
+    )
+
+
+def _product_plus(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Any:
+    """`a b + c` rounded once from the exact product, at any magnitude."""
+    mantissa_a, exponent_a = np.frexp(a)
+    mantissa_b, exponent_b = np.frexp(b)
+    exponent = exponent_a + exponent_b
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        shifted = np.ldexp(c, -exponent)
+        product, product_tail = _two_product(mantissa_a, mantissa_b)
+        total, total_tail = _two_sum(product, shifted)
+        small = np.ldexp(total + (total_tail + product_tail), exponent)
+        return np.where(np.abs(shifted) > _BEYOND, c, small)

@@ -1,0 +1,1 @@
+"""The evolutions of a head under a risk, and their common result."""

@@ -1,0 +1,1 @@
+"""The risks: one contract (`protocol`), a class a file."""

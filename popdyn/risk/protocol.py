@@ -1,0 +1,34 @@
+"""What every risk can do: its value, gradient and Hessian at a head."""
+
+from typing import Protocol
+
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.coordinates import Head
+
+__all__ = ["Risk"]
+
+
+class Risk(Protocol):
+    """Mean square threshold error `E (F - alpha)^2` as a function of the head (MODEL §1).
+
+    Derivatives are with respect to (label score, scale), in this order. All methods broadcast over
+    the head, whose fields have shape `(...)`, and refuse a head of another half width.
+    """
+
+    @property
+    def half_width(self) -> float:
+        """Half width of the interval that features and thresholds live on."""
+
+    def value(self, head: Head) -> NDArray[float64]:
+        """Risk, shape `(...)`."""
+
+    def gradient(self, head: Head) -> NDArray[float64]:
+        """Gradient, shape `(..., 2)`."""
+
+    def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
+        """Risk and gradient from one pass, shapes `(...)` and `(..., 2)`."""
+
+    def hessian(self, head: Head) -> NDArray[float64]:
+        """Hessian, shape `(..., 2, 2)`."""
