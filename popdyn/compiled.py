@@ -14,8 +14,8 @@ T = TypeVar("T")
 def kernel(function: Callable[P, T]) -> Callable[P, T]:
     """Compile a function of floats and arrays to machine code that holds no lock.
 
-    Division by zero gives inf or nan as in NumPy. The machine code is cached beside the source or in
-    the user's cache folder; where neither can be written, it is compiled anew in every process.
+    Division by zero gives inf or nan as in NumPy. The machine code is cached beside the source or
+    in the user's cache folder; where neither can be written, every process compiles anew.
     """
     try:
         compiled = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
