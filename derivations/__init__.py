@@ -1,0 +1,1 @@
+"""Derivations of the laws that popdyn computes with: one script, one claim."""
