@@ -40,10 +40,12 @@ class DerivationError(Exception):
 class Step(NamedTuple):
     words: str
     verdict: str
-    evidence: str
+    evidence: str = ""
 
     def __str__(self) -> str:
-        return f"  {self.verdict:7}  {self.words}\n           ({self.evidence})"
+        return f"  {self.verdict:7}  {self.words}" + f"\n           ({self.evidence})" * bool(
+            self.evidence
+        )
 
 
 class Chain:
@@ -65,7 +67,7 @@ class Chain:
             rest = _reduced(one - other)
             if rest != 0:
                 raise DerivationError(f"not proved: {words}\n  left over: {rest}")
-        self._record(Step(words, "proved", "the difference reduces to 0"))
+        self._record(Step(words, "proved"))
 
     def checked(
         self, words: str, left: Side, right: Side, points: Sequence[Point], digits: int
