@@ -17,6 +17,8 @@ __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("popdyn-attention")
     if name not in _MODULES:
         raise AttributeError(f"module 'popdyn' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

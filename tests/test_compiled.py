@@ -1,0 +1,78 @@
+"""Compiled kernels: cached where possible, working where not, never out of date."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from popdyn import compiled
+
+INNER = "from {package}.compiled import kernel\n\n@kernel\ndef inner(x):\n    return {factor} * x\n"
+OUTER = """
+from {package}.compiled import kernel
+from {package}.inner import inner
+
+@kernel
+def outer(x):
+    return inner(x) + 1.0
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A small package with a kernel that calls a kernel of another file."""
+    folder = tmp_path / "smallpackage"
+    folder.mkdir()
+    shutil.copy(compiled.__file__, folder / "compiled.py")
+    (folder / "__init__.py").touch()
+    (folder / "outer.py").write_text(OUTER.format(package=folder.name))
+    write_inner(folder, factor=2.0)
+    return folder
+
+
+def write_inner(package: Path, factor: float) -> None:
+    (package / "inner.py").write_text(INNER.format(package=package.name, factor=factor))
+
+
+def outer_of_three(package: Path, **environment: str) -> str:
+    code = (
+        f"from {package.name}.outer import outer; print(outer(3.0), sum(outer.stats.cache_hits.values()))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=package.parent,
+        env=os.environ | environment,
+    ).stdout.strip()
+
+
+def test_the_second_process_finds_the_machine_code_of_the_first(package):
+    assert outer_of_three(package) == "7.0 0"
+    assert outer_of_three(package) == "7.0 1"
+
+
+def test_a_kernel_is_renewed_when_one_that_it_calls_changes(package):
+    outer_of_three(package)
+    write_inner(package, factor=5.0)
+    assert outer_of_three(package) == "16.0 0"
+
+
+def test_kernels_work_where_neither_the_package_nor_the_home_can_be_written(package):
+    # Root may write anywhere, so the folders are made impossible instead of forbidden.
+    (package / "__pycache__").write_text("a file where the cache folder would be")
+    nowhere = os.devnull + "/home"
+    places = {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "PYTHONDONTWRITEBYTECODE": "1"}
+    assert outer_of_three(package, **places) == "7.0 0"
+    assert outer_of_three(package, **places) == "7.0 0"
+    assert sorted(path.name for path in package.iterdir()) == [
+        "__init__.py", "__pycache__", "compiled.py", "inner.py", "outer.py",
+    ]  # fmt: skip
+
+
+def test_kernels_work_where_the_cache_folder_that_was_asked_for_cannot_be_made(package):
+    assert outer_of_three(package, NUMBA_CACHE_DIR=os.devnull + "/cache").startswith("7.0")

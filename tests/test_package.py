@@ -1,0 +1,99 @@
+"""What importing popdyn costs and leaves alone, and what the distribution says of itself."""
+
+import configparser
+import doctest
+import importlib
+import os
+import pkgutil
+import stat
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import popdyn
+
+ROOT = Path(__file__).parent.parent
+IMPORT_SECONDS = 0.5  # measured 0.1 s: NumPy is not imported before a name is used
+
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(popdyn.__path__, prefix="popdyn.")
+)
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | environment,
+        cwd=ROOT,
+    ).stdout
+
+
+def test_importing_is_quick():
+    code = "import time; t = time.perf_counter(); import popdyn; print(time.perf_counter() - t)"
+    assert min(float(run(code)) for _ in range(3)) < IMPORT_SECONDS
+
+
+@pytest.mark.parametrize("heavy", ["sympy", "matplotlib", "scipy.integrate", "mpmath", "numba"])
+def test_importing_leaves_a_heavy_module_alone(heavy):
+    code = f"import sys, popdyn; popdyn.Head.from_ratio(1.5, 5); print({heavy!r} in sys.modules)"
+    assert run(code) == "False\n"
+
+
+def test_importing_every_module_changes_no_global_state():
+    code = f"""
+import decimal, importlib, locale, random, signal, sys, warnings
+import matplotlib, mpmath, numpy as np, sympy
+
+def state():
+    return (
+        np.geterr(), np.get_printoptions(), str(np.random.get_state()), mpmath.mp.dps,
+        mpmath.mp.pretty, dict(matplotlib.rcParams), warnings.filters[:], random.getstate(),
+        locale.setlocale(locale.LC_ALL), signal.getsignal(signal.SIGINT), sys.excepthook,
+    )
+
+import numba, scipy.integrate, scipy.special
+before = state()
+for module in {[name for name in MODULES if name != "popdyn.__main__"]!r}:
+    importlib.import_module(module)
+print(state() == before, "matplotlib.pyplot" in sys.modules)
+"""
+    assert run(code) == "True False\n"
+
+
+@pytest.mark.parametrize("name", popdyn.__all__)
+def test_a_public_name_loads_on_first_use(name):
+    assert getattr(popdyn, name).__module__.startswith("popdyn.")
+    assert name in dir(popdyn)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'heads'"):
+        popdyn.heads  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installed_distribution():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert popdyn.__version__ == metadata.version("popdyn-attention")
+    assert popdyn.__version__ == setup["metadata"]["version"]
+
+
+def test_the_citation_names_the_version():
+    assert f"version: {popdyn.__version__}" in (ROOT / "CITATION.cff").read_text().splitlines()
+
+
+def test_the_changelog_has_an_entry_for_the_version():
+    assert f"## {popdyn.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_examples_in_docstrings_are_true(module):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.failed == 0
