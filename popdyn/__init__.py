@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from popdyn.coordinates import Head as Head
+    from popdyn.dynamics.flow import gradient_flow as gradient_flow
+    from popdyn.dynamics.hitting import crossings as crossings
+    from popdyn.dynamics.hitting import hitting_time as hitting_time
+    from popdyn.dynamics.hitting import tube_entrance as tube_entrance
+    from popdyn.dynamics.trajectory import Hit as Hit
+    from popdyn.dynamics.trajectory import Trajectory as Trajectory
 
 _MODULES = {
     "Head": "popdyn.coordinates",
+    "Hit": "popdyn.dynamics.trajectory",
+    "Trajectory": "popdyn.dynamics.trajectory",
+    "crossings": "popdyn.dynamics.hitting",
+    "gradient_flow": "popdyn.dynamics.flow",
+    "hitting_time": "popdyn.dynamics.hitting",
+    "tube_entrance": "popdyn.dynamics.hitting",
 }
 
 __all__ = sorted(_MODULES)

@@ -1,0 +1,196 @@
+"""The gradient flow of a risk from one head."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from popdyn.coordinates import Head
+from popdyn.dynamics.charts import Chart
+from popdyn.dynamics.hitting import ScaleEntrance
+from popdyn.dynamics.integration import ATOL, METHOD, RTOL, Integration, Path, Step, checked_time
+from popdyn.dynamics.trajectory import Hit, Trajectory
+from popdyn.risk.protocol import Risk
+
+__all__ = ["gradient_flow"]
+
+_LAST_ULPS = 4  # a last time that the caller computed may be so many roundings past the end
+
+Point = tuple[float, Chart, NDArray[float64]]
+
+
+def gradient_flow(
+    risk: Risk,
+    head: Head,
+    t_end: float,
+    *,
+    t_eval: ArrayLike | None = None,
+    scale_levels: Sequence[float] = (),
+    method: str = METHOD,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+    dense_output: bool = False,
+    max_steps: int | None = None,
+    callback: Callable[[float, Head], object] | None = None,
+) -> Trajectory:
+    """Path of the gradient flow `d(lam, mu)/dt = -grad L` from one head (MODEL §1, §4, §5).
+
+    One of scipy's solvers runs in log time, in the chart that suits: the tube chart `(c, log mu)`
+    from `|mu| l = 2` on (of the reflected head where `mu < 0`), until `|mu| l` falls below 1, and
+    the linear chart elsewhere; the exact Hessian of the risk is its Jacobian.
+
+    Parameters
+    ----------
+    risk : Risk
+    head : Head
+        One head at time 0, of the half width of the risk.
+    t_end : float
+        Time to end at, from 0 to 1e300.
+    t_eval : array_like, shape (n,), optional
+        Increasing times in `[0, t_end]` of the points to return; the last one may lie a few
+        roundings beyond the end. By default the start and every step of the solver.
+    scale_levels : sequence of float
+        Scales whose first entrance is returned in `hits`, as by `hitting_time`.
+    method : {"LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23"}
+        The solver; the last three are explicit and slow once `mu` is large.
+    rtol, atol : float
+        Relative and absolute tolerance of one step in the coordinates of the chart. In the linear
+        chart `atol` counts in units of the radius of the start, where that is below one.
+    dense_output : bool
+        Whether to keep the solver's interpolants for `Trajectory.sol`.
+    max_steps : int, optional
+        Steps after which to stop; 20000 by default, ten times what a smooth risk needs.
+    callback : callable, optional
+        Called as `callback(t, head)` after every step; the run stops when it returns True.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    ValueError
+        On bad arguments.
+    RuntimeError
+        If the solver gives up or the risk is not finite, with the last head.
+    """
+    end = checked_time("t_end", t_end)
+    times = None if t_eval is None else _checked_times(t_eval, end)
+    entrances = [ScaleEntrance(level) for level in scale_levels]
+    integration = Integration(
+        risk, head, end, method=method, rtol=rtol, atol=atol, max_steps=max_steps
+    )
+    steps_kept: list[Step] = []
+    hits: list[Hit | None] = [entrance.at_start(head) for entrance in entrances]
+    points = _Points(integration, times)
+    stopped = False
+    for step in integration.steps():
+        points.add(step)
+        for index, entrance in enumerate(entrances):
+            if hits[index] is None:
+                hits[index] = entrance.in_step(integration, step)
+        if dense_output:
+            steps_kept.append(step)
+        stopped = callback is not None and callback(integration.time, integration.head) is True
+        if stopped:
+            break
+
+    status, message = _outcome(integration, stopped)
+    t, (label_score, scale, excess, tube, values), charts = points.columns(risk)
+    return Trajectory(
+        t=t,
+        label_score=label_score,
+        scale=scale,
+        excess=excess,
+        tube=tube,
+        risk=values,
+        chart=charts,
+        half_width=head.half_width,
+        start=head,
+        stop_time=integration.time,
+        stop_head=integration.head,
+        hits=tuple(
+            hit or entrance.missed(integration)
+            for hit, entrance in zip(hits, entrances, strict=True)
+        ),
+        success=status >= 0,
+        status=status,
+        message=message,
+        nfev=integration.nfev,
+        njev=integration.njev,
+        n_steps=integration.n_steps,
+        path=Path(head, tuple(steps_kept)) if dense_output else None,
+    )
+
+
+class _Points:
+    """The points of a trajectory, collected step by step in the charts they were computed in."""
+
+    def __init__(self, integration: Integration, times: NDArray[float64] | None) -> None:
+        self._integration = integration
+        self._times = times
+        self._points: list[Point] = []
+        if times is None:
+            self._points.append((0.0, integration.chart, integration.state))
+            return
+        clock = integration.clock
+        self._log_times = np.array([clock.log_time(time) for time in times])
+        self._log_times[times >= integration.t_end] = integration.s_end
+        for time in times[times == 0]:
+            self._points.append((float(time), integration.chart, integration.state))
+
+    def add(self, step: Step) -> None:
+        if self._times is None:
+            self._points.append((self._integration.time, step.chart, step.state))
+            return
+        first = len(self._points)
+        last = int(np.searchsorted(self._log_times, step.s, side="right"))
+        if last > first:
+            states = step.interpolant(self._log_times[first:last])
+            states[:, self._log_times[first:last] == step.s] = step.state[:, np.newaxis]
+            self._points += [
+                (float(time), step.chart, state)
+                for time, state in zip(self._times[first:last], states.T, strict=True)
+            ]
+
+    def columns(self, risk: Risk) -> tuple[NDArray[float64], NDArray[float64], NDArray[np.str_]]:
+        """Times; label score, scale, excess, tube and risk, shape (5, n); names of the charts."""
+        columns = [np.empty((5, 0))]
+        for (chart, at_start), group in groupby(self._points, key=lambda p: (p[1], p[0] == 0)):
+            states = np.transpose([state for _, _, state in group])
+            head = self._integration.start if at_start else chart.head(states)
+            values = np.asarray(risk.value(head))
+            if not np.isfinite(values).all():
+                raise RuntimeError(f"the risk is {values!r} at {head!r}; the gradient was finite")
+            rows = (head.label_score, head.scale, head.excess, head.tube, values)
+            columns.append(np.array([np.broadcast_to(row, states.shape[1]) for row in rows]))
+        t = np.array([time for time, _, _ in self._points], dtype=float64)
+        names = np.array([chart.name for _, chart, _ in self._points], dtype=np.str_)
+        return t, np.concatenate(columns, axis=1), names
+
+
+def _outcome(integration: Integration, stopped: bool) -> tuple[int, str]:
+    if stopped:
+        return 1, f"the callback ended the run at t={integration.time:.6g}"
+    if integration.exhausted:
+        return -1, integration.step_limit_message
+    if integration.stationary:
+        return 0, f"t_end reached; the head is stationary from t={integration.rest_time:.6g} on"
+    return 0, "t_end reached"
+
+
+def _checked_times(t_eval: ArrayLike, t_end: float) -> NDArray[float64]:
+    times = np.array(t_eval, dtype=float64)
+    if times.ndim != 1 or not np.isfinite(times).all():
+        raise ValueError(f"t_eval must be a list of finite times, got {t_eval!r}")
+    if (np.diff(times) < 0).any():
+        raise ValueError("t_eval must be increasing, got unsorted times; sort them")
+    if len(times) and times[-1] > t_end and times[-1] <= t_end + _LAST_ULPS * np.spacing(t_end):
+        times[-1] = t_end
+    if len(times) and not (times[0] >= 0 and times[-1] <= t_end):
+        raise ValueError(
+            f"t_eval must lie in [0, {t_end!r}], got {times[0].item()!r} to {times[-1].item()!r}"
+        )
+    return times

@@ -1,0 +1,252 @@
+"""Times at which the gradient flow reaches a scale, crosses a level, is inside the tube."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from popdyn.coordinates import Head
+from popdyn.dynamics.integration import ATOL, METHOD, RTOL, Integration, Step, checked_time
+from popdyn.dynamics.levels import Level, Passage, ScaleLevel, TubeLevel, passages
+from popdyn.dynamics.trajectory import Hit
+from popdyn.risk.protocol import Risk
+
+__all__ = ["ScaleEntrance", "crossings", "hitting_time", "tube_entrance"]
+
+# From here on a head beyond the endpoint has no way back: its scale falls by no more than the
+# logarithm of itself on the way to the tube, and grows for ever after.
+_CAPTURED = 10.0
+
+
+class ScaleEntrance:
+    """First entrance to `{mu >= scale}`, or to `{mu <= scale}` for a negative scale."""
+
+    def __init__(self, scale: float) -> None:
+        if np.ndim(scale) or not math.isfinite(scale):
+            raise ValueError(f"a scale level must be one finite number, got {scale!r}")
+        self.scale = float(scale)
+        self.level = ScaleLevel(self.scale)
+        self.name = f"scale {'>=' if self.scale >= 0 else '<='} {self.scale!r}"
+
+    def holds(self, head: Head) -> bool:
+        return bool(head.scale >= self.scale if self.scale >= 0 else head.scale <= self.scale)
+
+    def at_start(self, head: Head) -> Hit | None:
+        if self.holds(head):
+            return Hit(0.0, head, True, f"{self.name} holds at the start")
+        return None
+
+    def in_step(self, integration: Integration, step: Step) -> Hit | None:
+        for passage in passages(integration, step, self.level):
+            if passage.upwards == (self.scale >= 0):
+                return _hit(step, passage, f"{self.name} was entered")
+        return None
+
+    def missed(self, integration: Integration) -> Hit:
+        """The answer where the flow ended outside, with the reason."""
+        head = integration.head
+        where = f"at t={integration.time:.6g}, scale={float(head.scale):.6g}"
+        if integration.stationary:
+            reason = f"the head is stationary {where}"
+        elif self._escaped(head):
+            side = "reflected head (both scores negative)" if self.scale >= 0 else "upright head"
+            reason = f"the flow runs to the {side}, {where}"
+        else:
+            reason = f"the time ran out {where}"
+        return Hit(math.inf, head, False, f"{self.name} was not entered: {reason}")
+
+    def _escaped(self, head: Head) -> bool:
+        side = head.reflected if self.scale >= 0 else head
+        return bool(side.scale * side.half_width >= _CAPTURED and side.excess >= 0)
+
+    def is_out_of_reach(self, integration: Integration) -> bool:
+        return integration.stationary or self._escaped(integration.head)
+
+
+def hitting_time(
+    risk: Risk,
+    head: Head,
+    *,
+    scale: float,
+    t_end: float = math.inf,
+    method: str = METHOD,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+) -> Hit:
+    """First entrance of the gradient flow to `{mu >= scale}` (MODEL §4, §5).
+
+    A negative scale asks for `{mu <= scale}`, the mirror image. A head that is there already has
+    entered at time 0. The search always ends, also without `t_end`: at the entrance; where the
+    head is stationary; where the flow has gone to the other side for good, that is to a scale of
+    the other sign with `|mu| l >= 10` and the label score beyond the endpoint, `|lam| >= |mu| l`,
+    from where it runs along the tube; at time 1e300.
+
+    Parameters
+    ----------
+    risk : Risk
+    head : Head
+        One head, of the half width of the risk.
+    scale : float
+        The level, in inverse units of the half width.
+    t_end : float
+        Time to give up at.
+    method, rtol, atol
+        As in `gradient_flow`.
+
+    Returns
+    -------
+    Hit
+        With `reached` False and time inf if the level was not entered, and the reason.
+
+    Raises
+    ------
+    ValueError
+        On bad arguments.
+    RuntimeError
+        If the solver gives up or the risk is not finite: then nothing is known.
+    """
+    entrance = ScaleEntrance(scale)
+    end = checked_time("t_end", t_end, allow_inf=True)
+    integration = Integration(risk, head, end, method=method, rtol=rtol, atol=atol)
+    hit = entrance.at_start(head)
+    if hit is not None:
+        return hit
+    for step in _all_steps(integration):
+        hit = entrance.in_step(integration, step)
+        if hit is not None:
+            return hit
+        if entrance.is_out_of_reach(integration):
+            break
+    return entrance.missed(integration)
+
+
+def crossings(
+    risk: Risk,
+    head: Head,
+    *,
+    scale: float | None = None,
+    tube: float | None = None,
+    t_end: float,
+    direction: Literal["up", "down", "both"] = "both",
+    method: str = METHOD,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+) -> list[Hit]:
+    """All crossings of one level of the scale or of the tube coordinate, in order of time.
+
+    Two crossings in one step of the solver are both found. A start on the level is no crossing.
+    The tube coordinate counts as inf where `mu <= 0`.
+
+    Parameters
+    ----------
+    risk, head, method, rtol, atol
+        As in `hitting_time`.
+    scale, tube : float
+        The level; exactly one of the two.
+    t_end : float
+        End of the search.
+    direction : {"up", "down", "both"}
+        Which crossings to return: of the level from below, from above, or both.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As in `hitting_time`.
+    """
+    if direction not in ("up", "down", "both"):
+        raise ValueError(f"direction must be 'up', 'down' or 'both', got {direction!r}")
+    if (scale is None) == (tube is None):
+        raise ValueError(f"give one of scale and tube, got scale={scale!r} and tube={tube!r}")
+    name, number = ("scale", scale) if tube is None else ("tube", tube)
+    if np.ndim(number) or not math.isfinite(number):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be one finite number, got {number!r}")
+    level: Level = ScaleLevel(float(number)) if tube is None else TubeLevel(float(number))  # type: ignore[arg-type]
+    integration = Integration(
+        risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
+    )
+    return [
+        _hit(step, passage, f"{name} {number!r} was crossed {_way(passage)}")
+        for step, passage in _all_passages(integration, [level])
+        if direction in ("both", _way(passage))
+    ]
+
+
+def tube_entrance(
+    risk: Risk,
+    head: Head,
+    *,
+    width: float,
+    t_end: float,
+    center: float | None = None,
+    method: str = METHOD,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+) -> tuple[Hit, Hit]:
+    """First and last time with `|c - center| <= width` up to `t_end` (MODEL §4).
+
+    The last time is `t_end` for a head that is inside then. A head that was never inside has two
+    hits that were not reached.
+
+    Parameters
+    ----------
+    risk, head, t_end, method, rtol, atol
+        As in `crossings`.
+    width : float
+        Half width of the band around the center.
+    center : float, optional
+        The limit `c* = log(2 (1 + l^2)) / 2` by default.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As in `hitting_time`.
+    """
+    if np.ndim(width) or not 0 < width < math.inf:
+        raise ValueError(f"width must be one positive number, got {width!r}")
+    if center is None:
+        center = 0.5 * math.log(2.0) + 0.5 * math.log1p(head.half_width**2)
+    if np.ndim(center) or not math.isfinite(center):
+        raise ValueError(f"center must be one finite number, got {center!r}")
+    integration = Integration(
+        risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
+    )
+    band = f"|c - {center:.6g}| <= {width:.6g}"
+    edges = [TubeLevel(center - width), TubeLevel(center + width)]
+    times = []
+    if abs(head.tube - center) <= width:
+        times.append(Hit(0.0, head, True, f"{band} holds at the start"))
+    times += [
+        _hit(step, passage, f"border of {band}")
+        for step, passage in _all_passages(integration, edges)
+    ]
+    stop = integration.head
+    if abs(stop.tube - center) <= width:
+        times.append(Hit(integration.time, stop, True, f"{band} holds at t_end"))
+    if not times:
+        never = Hit(math.inf, stop, False, f"{band} held at no time up to t_end")
+        return never, never
+    return times[0], times[-1]
+
+
+def _all_steps(integration: Integration) -> Iterator[Step]:
+    yield from integration.steps()
+    if integration.exhausted:
+        raise RuntimeError(integration.step_limit_message)
+
+
+def _all_passages(
+    integration: Integration, levels: Sequence[Level]
+) -> Iterator[tuple[Step, Passage]]:
+    for step in _all_steps(integration):
+        found = [passage for level in levels for passage in passages(integration, step, level)]
+        for passage in sorted(found, key=lambda passage: passage.s):
+            yield step, passage
+
+
+def _hit(step: Step, passage: Passage, message: str) -> Hit:
+    return Hit(step.clock.time(passage.s), step.chart.head(passage.state), True, message)
+
+
+def _way(passage: Passage) -> str:
+    return "up" if passage.upwards else "down"

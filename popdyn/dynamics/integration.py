@@ -1,0 +1,368 @@
+"""Steps of the gradient flow: scipy's solvers driven in log time, chart after chart."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+from scipy import integrate
+
+from popdyn.coordinates import Head
+from popdyn.dynamics.charts import Chart, LinearChart, TubeChart, chart_at
+from popdyn.risk.protocol import Risk
+
+__all__ = ["ATOL", "LAST_TIME", "METHOD", "RTOL", "Integration", "Path", "Step", "checked_time"]
+
+METHOD = "LSODA"
+# A tolerance bounds the error of a step and not that of the path: at these, paths from the
+# reference starts are good to 1e-11, at ten times these to 1e-10.
+RTOL = 1e-12
+ATOL = 1e-13
+
+MAX_STEPS = 20_000  # a flow from radius 1e-12 to time 1e40 takes under 2000
+LAST_TIME = 1e300  # where a search without end gives up: the clock must not overflow
+
+# Points at which a step is looked at before extrema are searched for between them: interpolants
+# are polynomials of degree 12 at most, and a step follows far fewer of their turns.
+_SAMPLES = 12
+
+_IMPLICIT = ("LSODA", "Radau", "BDF")
+_METHODS = (*_IMPLICIT, "DOP853", "RK45", "RK23")
+
+# A head is stationary where the risk is convex, the way to its minimum is below this part of the
+# head, and this many relaxation times of the slowest mode have passed.
+_STATIONARY_DISTANCE = 1e-12
+_STATIONARY_AGE = 30.0
+_SLOW = 1e-9  # relative motion per unit of log time below which these are looked at
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Log time `s`, with `t = unit expm1(s)`: time 0 is exact and 1e300 is near."""
+
+    unit: float
+
+    def time(self, s: float) -> float:
+        if s < 700.0:
+            return self.unit * math.expm1(s)
+        return math.exp(s + math.log(self.unit))
+
+    def log_time(self, t: float) -> float:
+        ratio = t / self.unit
+        return math.log1p(ratio) if ratio < 1e300 else math.log(t) - math.log(self.unit)
+
+    def rate(self, s: float) -> float:
+        """`dt/ds`."""
+        return self.unit * math.exp(s) if s < 700.0 else math.exp(s + math.log(self.unit))
+
+
+@dataclass
+class Field:
+    """Velocity of a state in log time, and its Jacobian; counts its evaluations."""
+
+    risk: Risk
+    clock: Clock
+    chart: Chart
+    nfev: int = 0
+    njev: int = 0
+
+    def velocity(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        return self.chart.velocity(state, self.gradient(s, state)) * self.clock.rate(s)
+
+    def jacobian(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        gradient = self.gradient(s, state)
+        return self.chart.jacobian(state, gradient, self.hessian(state)) * self.clock.rate(s)
+
+    def hessian(self, state: NDArray[float64]) -> NDArray[float64]:
+        self.njev += 1
+        return np.asarray(self.risk.hessian(self.chart.head(state)))
+
+    def gradient(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        self.nfev += 1
+        head = self.chart.head(state)
+        gradient = np.asarray(self.risk.gradient(head))
+        if not (math.isfinite(gradient[0]) and math.isfinite(gradient[1])):
+            raise RuntimeError(
+                f"gradient of the risk is {gradient.tolist()} at t={self.clock.time(s)!r}, "
+                f"{head!r}; the flow cannot go on"
+            )
+        return gradient
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the solver in one chart, with the interpolant between its ends."""
+
+    chart: Chart
+    clock: Clock
+    s_old: float
+    s: float
+    state_old: NDArray[float64]
+    state: NDArray[float64]
+    interpolant: Callable[[Any], NDArray[float64]]
+
+    @cached_property
+    def samples(self) -> tuple[NDArray[float64], NDArray[float64]]:
+        """Evenly spaced log times of the step and the states there, the ends without rounding."""
+        times = np.linspace(self.s_old, self.s, _SAMPLES + 1)
+        inner = self.interpolant(times[1:-1])
+        return times, np.column_stack([self.state_old, inner, self.state])
+
+    def head(self, s: float) -> Head:
+        s = min(max(s, self.s_old), self.s)
+        return self.chart.head(self.interpolant(s))
+
+
+@dataclass(frozen=True)
+class Path:
+    """All steps of a run: a head at every time from 0 to the stop."""
+
+    start: Head
+    steps: tuple[Step, ...]
+
+    def head(self, time: float) -> Head:
+        if time == 0 or not self.steps:
+            return self.start
+        s = self.steps[0].clock.log_time(time)
+        index = bisect_left(self.steps, s, key=lambda step: step.s)
+        return self.steps[min(index, len(self.steps) - 1)].head(s)
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """Interpolant of a head that has come to rest."""
+
+    state: NDArray[float64]
+
+    def __call__(self, s: Any) -> NDArray[float64]:
+        return np.broadcast_to(self.state.reshape((2,) + (1,) * np.ndim(s)), (2, *np.shape(s)))
+
+
+class Integration:
+    """The flow from one head, as an iterator over steps.
+
+    Attributes
+    ----------
+    clock : Clock
+    chart : Chart
+    s, state : float, ndarray
+        Log time and state reached.
+    stationary : bool
+        Whether the head has come to rest; the last step then reaches to the end.
+    rest_time : float
+        Time from which on it has.
+    nfev, njev, n_steps : int
+    """
+
+    def __init__(
+        self,
+        risk: Risk,
+        head: Head,
+        t_end: float,
+        *,
+        method: str,
+        rtol: float,
+        atol: float,
+        max_steps: int | None = None,
+    ) -> None:
+        _check(risk, head, method, rtol, atol, max_steps)
+        self.method, self.rtol, self.atol = method, rtol, atol
+        self.max_steps = MAX_STEPS if max_steps is None else max_steps
+        self.t_end = min(t_end, LAST_TIME)
+        self.chart = chart_at(head)
+        self.state = self.chart.state(head)
+        self.start = head
+        self.s = 0.0
+        self.n_steps = 0
+        self.rest_time = math.inf
+        self._field = Field(risk, Clock(1.0), self.chart)
+        pace = float(np.max(np.abs(self._field.velocity(0.0, self.state))))
+        self.stationary = pace == 0.0
+        # The natural time of the start, so that the first e-folding of log time resolves it.
+        unit = self.t_end if self.t_end * pace <= 1.0 else 1.0 / pace
+        self.clock = self._field.clock = Clock(unit if unit > 0 else 1.0)
+        self.s_end = self.clock.log_time(self.t_end)
+
+    @property
+    def nfev(self) -> int:
+        return self._field.nfev
+
+    @property
+    def njev(self) -> int:
+        return self._field.njev
+
+    @property
+    def time(self) -> float:
+        return self.t_end if self.s == self.s_end else self.clock.time(self.s)
+
+    @property
+    def head(self) -> Head:
+        return self.start if self.s == 0.0 else self.chart.head(self.state)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the step limit was reached before the end."""
+        return self.s < self.s_end and self.n_steps >= self.max_steps
+
+    @property
+    def step_limit_message(self) -> str:
+        return (
+            f"{self.n_steps} steps of {self.method} led to t={self.time:.6g} only, short of "
+            f"t_end={self.t_end:.6g}; raise max_steps, or rtol (now {self.rtol!r}) if the risk is "
+            "no more accurate"
+        )
+
+    def steps(self) -> Iterator[Step]:
+        """Steps to the end; stops early at the step limit.
+
+        Raises
+        ------
+        RuntimeError
+            If the solver gives up or the risk is not finite, with the last head.
+        """
+        solver = None
+        while self.s < self.s_end and self.n_steps < self.max_steps:
+            if self.stationary:
+                yield self._rest()
+                return
+            if solver is None:
+                solver = self._solver(self.s, self.state, self.s_end)
+            s_old, state_old = self.s, self.state
+            self._advance(solver)
+            self.s, self.state = float(solver.t), np.array(solver.y, dtype=float64)
+            self.n_steps += 1
+            yield Step(
+                self.chart, self.clock, s_old, self.s, state_old, self.state, solver.dense_output()
+            )
+            self.stationary = self._at_rest(s_old, state_old)
+            if self.chart.left_by(self.state):
+                self._switch()
+                solver = None
+
+    def velocity(self, chart: Chart, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        """Derivative of a state of one of the charts with respect to log time."""
+        field = Field(self._field.risk, self.clock, chart)
+        velocity = field.velocity(s, state)
+        self._field.nfev += field.nfev
+        return velocity
+
+    def state_at(self, step: Step, s: float) -> NDArray[float64]:
+        """State inside a step to the solver's accuracy, which its interpolant may not have."""
+        current = self._field.chart
+        self._field.chart = step.chart
+        try:
+            solver = self._solver(step.s_old, step.state_old, s)
+            while solver.status == "running":
+                self._advance(solver)
+            return np.array(solver.y, dtype=float64)
+        finally:
+            self._field.chart = current
+
+    def _rest(self) -> Step:
+        s_old, self.s, self.rest_time = self.s, self.s_end, self.time
+        rest = _Constant(self.state)
+        return Step(self.chart, self.clock, s_old, self.s, self.state, self.state, rest)
+
+    def _solver(self, s: float, state: NDArray[float64], s_end: float) -> Any:
+        options: dict[str, Any] = {"rtol": self.rtol, "atol": self.atol}
+        if self.method in _IMPLICIT:
+            options["jac"] = self._field.jacobian
+        solver = getattr(integrate, self.method)(self._field.velocity, s, state, s_end, **options)
+        if self.method == "LSODA":
+            _raise_instead_of_warning(solver)
+        return solver
+
+    def _advance(self, solver: Any) -> None:
+        try:
+            message = solver.step()
+        except _SolverGaveUp as failure:
+            message = str(failure)
+        else:
+            if solver.status != "failed":
+                return
+        raise RuntimeError(
+            f"{self.method} gave up at t={self.time!r}, {self.head!r}: {message} "
+            f"Use a larger rtol (now {self.rtol!r}) or a more accurate risk"
+        )
+
+    def _switch(self) -> None:
+        head = self.chart.head(self.state)
+        self.chart = (
+            TubeChart.around(head)
+            if isinstance(self.chart, LinearChart)
+            else LinearChart.around(self.start if self.start.scale else head)
+        )
+        self.state = self.chart.state(head)
+        self._field.chart = self.chart
+
+    def _at_rest(self, s_old: float, state_old: NDArray[float64]) -> bool:
+        pace = float(np.abs(self.state - state_old).max()) / (self.s - s_old)
+        if pace > _SLOW * max(1.0, float(np.abs(self.state).max())):
+            return False
+        gradient = self._field.gradient(self.s, self.state)
+        if not gradient.any():
+            return True
+        head = self.head
+        hessian = self._field.hessian(self.state)
+        if not float(np.linalg.eigvalsh(hessian)[0]) * self.time >= _STATIONARY_AGE:
+            return False
+        way = np.linalg.solve(hessian, gradient)
+        return math.hypot(way[0], way[1] * head.half_width) <= _STATIONARY_DISTANCE * math.hypot(
+            head.label_score, head.scale * head.half_width
+        )
+
+
+class _SolverGaveUp(Exception):
+    pass
+
+
+def _raise_instead_of_warning(solver: Any) -> None:
+    # scipy tells of LSODA's failures by a warning, and warning filters belong to the whole process.
+    integrator = solver._lsoda_solver._integrator
+    run = integrator.runner
+
+    def runner(*arguments: Any) -> Any:
+        state, time, istate = run(*arguments)
+        if istate < 0:
+            raise _SolverGaveUp(integrator.messages.get(istate, f"istate {istate}."))
+        return state, time, istate
+
+    integrator.runner = runner
+
+
+def checked_time(name: str, time: float, *, allow_inf: bool = False) -> float:
+    """A time from 0 on as a float."""
+    limit = math.inf if allow_inf else LAST_TIME
+    try:
+        as_float = float(time)
+    except (TypeError, ValueError):
+        as_float = math.nan
+    if not 0 <= as_float <= limit:
+        raise ValueError(f"{name} must be one time from 0 to {limit!r}, got {time!r}")
+    return as_float
+
+
+def _check(
+    risk: Risk, head: Head, method: str, rtol: float, atol: float, max_steps: int | None
+) -> None:
+    if not isinstance(head, Head):
+        raise ValueError(f"head must be a popdyn.Head, got {head!r}")
+    if head.shape:
+        raise ValueError(f"head must be one head, got heads of shape {head.shape}; loop over them")
+    if risk.half_width != head.half_width:
+        raise ValueError(
+            f"risk and head must have one half width, got {risk.half_width!r} and "
+            f"{head.half_width!r}"
+        )
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not (np.ndim(tolerance) == 0 and 0 < tolerance < math.inf):
+            raise ValueError(f"{name} must be positive and finite, got {tolerance!r}")
+    if max_steps is not None and not max_steps >= 1:
+        raise ValueError(f"max_steps must be at least 1, or None, got {max_steps!r}")

@@ -1,0 +1,151 @@
+"""Results of an evolution: the path of a head, and the times at which it reaches a level."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.coordinates import Head
+
+__all__ = ["Hit", "Trajectory"]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Passage of a head through a level.
+
+    Attributes
+    ----------
+    time : float
+        Time of the passage; inf if there was none.
+    head : Head
+        The head at that time; the last head computed if there was no passage.
+    reached : bool
+        Whether there was a passage.
+    message : str
+        What was reached, or why the search ended.
+    """
+
+    time: float
+    head: Head
+    reached: bool
+    message: str
+
+    def __repr__(self) -> str:
+        outcome = "reached" if self.reached else "not reached"
+        return f"Hit({outcome}, time={self.time!r}, scale={float(self.head.scale)!r})"
+
+
+class Path(Protocol):
+    """A head at every time of a closed span."""
+
+    def head(self, time: float) -> Head: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory:
+    """Path of a head under an evolution. Arrays are read-only and of shape (n,).
+
+    Attributes
+    ----------
+    t : ndarray
+        Times of the points: those asked for, else the solver's own steps.
+    label_score, scale, excess, tube : ndarray
+        Coordinates of the points (MODEL §1); `tube` is nan where `scale <= 0`.
+    risk : ndarray
+        Risk of the points.
+    chart : ndarray of str
+        Chart in which the solver carried each point: "linear", "tube", or "reflected tube" (the
+        tube chart of the reflected head).
+    half_width : float
+    start : Head
+        The head at time 0, as it was given.
+    stop_time : float
+        Time at which the run stopped, whatever the points asked for.
+    stop_head : Head
+        The head at that time.
+    hits : tuple of Hit
+        First entrance for each scale level, in the order asked for.
+    success : bool
+        Whether the end was reached, or the callback ended the run.
+    status : int
+        0: the end was reached; 1: the callback ended the run; -1: the step limit ended it.
+    message : str
+        Why the run stopped, and if it failed where and what to change.
+    nfev, njev : int
+        Evaluations of the gradient and of the Hessian.
+    n_steps : int
+        Steps of the solver.
+    """
+
+    t: NDArray[float64]
+    label_score: NDArray[float64]
+    scale: NDArray[float64]
+    excess: NDArray[float64]
+    tube: NDArray[float64]
+    risk: NDArray[float64]
+    chart: NDArray[np.str_]
+    half_width: float
+    start: Head
+    stop_time: float
+    stop_head: Head
+    hits: tuple[Hit, ...]
+    success: bool
+    status: int
+    message: str
+    nfev: int
+    njev: int
+    n_steps: int
+    path: Path | None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrays come back from a pickle writeable: the constructor freezes them again.
+        return Trajectory, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        return (
+            f"Trajectory({len(self)} points to t={self.stop_time:.6g}, "
+            f"scale={float(self.stop_head.scale):.6g}, {self.message!r})"
+        )
+
+    @property
+    def ratio(self) -> NDArray[float64]:
+        """`lam / mu`; nan where `scale <= 0`."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(self.scale > 0, self.label_score / self.scale, np.nan)
+
+    def head(self, index: int) -> Head:
+        """Head of one point, made from the coordinates that the solver carried there."""
+        if self.t[index] == 0:
+            return self.start
+        if self.chart[index] == "tube":
+            return Head.from_tube(self.tube[index], self.scale[index], self.half_width)
+        if self.chart[index] == "reflected tube":
+            return Head.from_excess(self.excess[index], self.scale[index], self.half_width)
+        return Head.from_scores(self.label_score[index], self.scale[index], self.half_width)
+
+    def sol(self, t: float) -> Head:
+        """Head at one time of the span, by the solver's interpolant.
+
+        Raises
+        ------
+        ValueError
+            If the run was made without `dense_output=True`, or the time is outside `[0,
+            stop_time]`.
+        """
+        if self.path is None:
+            raise ValueError("no dense solution was kept; run with dense_output=True")
+        if np.ndim(t) or not 0 <= t <= self.stop_time:
+            raise ValueError(f"t must be one time in [0, {self.stop_time!r}], got {t!r}")
+        return self.path.head(float(t))
