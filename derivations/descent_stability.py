@@ -106,7 +106,7 @@ def derive(chain: Chain) -> DescentStability:
     return DescentStability(limit_step, increment, lag)
 
 
-def _risk(mp, ell, excess, mu):
+def risk_by_quadrature(mp, ell, excess, mu):
     """Mean of (R - 1/mu)^2 over thresholds, s = q expm1(v)/mu; R is negligible past mu s = 110."""
     q = mp.exp(-2 * excess)
 
@@ -127,7 +127,7 @@ def _exact_limit(mp, ell, mu):
     excess = mp.log(2 * (1 + ell**2)) / 2 + mp.log(mu)
 
     def at(i, j):
-        return _risk(mp, ell, excess + step * (i - ell * j), mu + step * j)
+        return risk_by_quadrature(mp, ell, excess + step * (i - ell * j), mu + step * j)
 
     with mp.workdps(40):
         lam_lam, mu_mu = (at(i, j) - 2 * at(0, 0) + at(-i, -j) for i, j in ((1, 0), (0, 1)))
