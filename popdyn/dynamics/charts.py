@@ -50,6 +50,10 @@ class LinearChart:
             states[0] * self.unit, states[1] * self.scale_unit, half_width=self.half_width
         )
 
+    def head_at_scale(self, state: NDArray[float64], scale: float) -> Head:
+        """Head of a state whose scale is known more exactly than the state."""
+        return Head.from_scores(state[0] * self.unit, scale, half_width=self.half_width)
+
     def velocity(self, state: NDArray[float64], gradient: NDArray[float64]) -> NDArray[float64]:
         """Time derivative of the state under `d(lam, mu)/dt = -gradient`."""
         return np.array([-gradient[0] / self.unit, -gradient[1] / self.scale_unit])
@@ -59,7 +63,7 @@ class LinearChart:
     ) -> NDArray[float64]:
         """Derivative of the velocity with respect to the state, shape (2, 2)."""
         ratio = self.scale_unit / self.unit
-        return -hessian * np.array([[1.0, ratio], [1.0 / ratio, 1.0]])
+        return np.multiply(hessian, [[-1.0, -ratio], [-1.0 / ratio, -1.0]])
 
     def scale_above(self, states: NDArray[float64], level: float) -> Any:
         """A multiple of `mu - level`, exact near the level."""
@@ -113,6 +117,11 @@ class TubeChart:
     def head(self, states: NDArray[float64]) -> Head:
         """Head of a state, shape (2,), or heads of many, shape (2, n)."""
         head = Head.from_tube(states[0], self.unit * np.exp(states[1]), half_width=self.half_width)
+        return head if self.sign > 0 else head.reflected
+
+    def head_at_scale(self, state: NDArray[float64], scale: float) -> Head:
+        """Head of a state whose scale is known more exactly than the state."""
+        head = Head.from_tube(state[0], self.sign * scale, half_width=self.half_width)
         return head if self.sign > 0 else head.reflected
 
     def velocity(self, state: NDArray[float64], gradient: NDArray[float64]) -> NDArray[float64]:

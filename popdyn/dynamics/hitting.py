@@ -40,7 +40,7 @@ class ScaleEntrance:
     def in_step(self, integration: Integration, step: Step) -> Hit | None:
         for passage in passages(integration, step, self.level):
             if passage.upwards == (self.scale >= 0):
-                return _hit(step, passage, f"{self.name} was entered")
+                return _hit(passage, f"{self.name} was entered")
         return None
 
     def missed(self, integration: Integration) -> Hit:
@@ -48,7 +48,10 @@ class ScaleEntrance:
         head = integration.head
         where = f"at t={integration.time:.6g}, scale={float(head.scale):.6g}"
         if integration.stationary:
-            reason = f"the head is stationary {where}"
+            reason = (
+                f"the head is stationary from t={integration.rest_time:.6g} on, at "
+                f"scale={float(head.scale):.6g}"
+            )
         elif self._escaped(head):
             side = "reflected head (both scores negative)" if self.scale >= 0 else "upright head"
             reason = f"the flow runs to the {side}, {where}"
@@ -166,8 +169,8 @@ def crossings(
         risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
     )
     return [
-        _hit(step, passage, f"{name} {number!r} was crossed {_way(passage)}")
-        for step, passage in _all_passages(integration, [level])
+        _hit(passage, f"{name} {number!r} was crossed {_way(passage)}")
+        for passage in _all_passages(integration, [level])
         if direction in ("both", _way(passage))
     ]
 
@@ -216,10 +219,7 @@ def tube_entrance(
     times = []
     if abs(head.tube - center) <= width:
         times.append(Hit(0.0, head, True, f"{band} holds at the start"))
-    times += [
-        _hit(step, passage, f"border of {band}")
-        for step, passage in _all_passages(integration, edges)
-    ]
+    times += [_hit(passage, f"border of {band}") for passage in _all_passages(integration, edges)]
     stop = integration.head
     if abs(stop.tube - center) <= width:
         times.append(Hit(integration.time, stop, True, f"{band} holds at t_end"))
@@ -235,17 +235,14 @@ def _all_steps(integration: Integration) -> Iterator[Step]:
         raise RuntimeError(integration.step_limit_message)
 
 
-def _all_passages(
-    integration: Integration, levels: Sequence[Level]
-) -> Iterator[tuple[Step, Passage]]:
+def _all_passages(integration: Integration, levels: Sequence[Level]) -> Iterator[Passage]:
     for step in _all_steps(integration):
         found = [passage for level in levels for passage in passages(integration, step, level)]
-        for passage in sorted(found, key=lambda passage: passage.s):
-            yield step, passage
+        yield from sorted(found, key=lambda passage: passage.time)
 
 
-def _hit(step: Step, passage: Passage, message: str) -> Hit:
-    return Hit(step.clock.time(passage.s), step.chart.head(passage.state), True, message)
+def _hit(passage: Passage, message: str) -> Hit:
+    return Hit(passage.time, passage.head, True, message)
 
 
 def _way(passage: Passage) -> str:

@@ -198,7 +198,10 @@ class Integration:
 
     @property
     def time(self) -> float:
-        return self.t_end if self.s == self.s_end else self.clock.time(self.s)
+        return self.time_at(self.s)
+
+    def time_at(self, s: float) -> float:
+        return self.t_end if s >= self.s_end else min(self.clock.time(s), self.t_end)
 
     @property
     def head(self) -> Head:

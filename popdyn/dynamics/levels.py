@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from popdyn.coordinates import Head
 from popdyn.dynamics.charts import Chart
 from popdyn.dynamics.integration import Integration, Step
 
@@ -29,6 +31,9 @@ class Level(Protocol):
     def rate(self, chart: Chart, state: NDArray[float64], velocity: NDArray[float64]) -> float:
         """Its derivative along a velocity of the state."""
 
+    def head(self, chart: Chart, state: NDArray[float64]) -> Head:
+        """Head of a state on the level, whose given coordinate is the level exactly."""
+
 
 @dataclass(frozen=True)
 class ScaleLevel:
@@ -41,6 +46,9 @@ class ScaleLevel:
 
     def rate(self, chart: Chart, state: NDArray[float64], velocity: NDArray[float64]) -> float:
         return chart.scale_rate(velocity)
+
+    def head(self, chart: Chart, state: NDArray[float64]) -> Head:
+        return chart.head_at_scale(state, self.scale)
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,17 @@ class TubeLevel:
     def rate(self, chart: Chart, state: NDArray[float64], velocity: NDArray[float64]) -> float:
         return chart.tube_rate(state, velocity)
 
+    def head(self, chart: Chart, state: NDArray[float64]) -> Head:
+        head = chart.head(state)
+        return Head.from_tube(self.tube, head.scale, half_width=head.half_width)
+
 
 @dataclass(frozen=True)
 class Passage:
-    """Passage through a level at log time `s`, upwards or not."""
+    """Passage through a level, upwards or not."""
 
-    s: float
-    state: NDArray[float64]
+    time: float
+    head: Head
     upwards: bool
 
 
@@ -73,16 +85,22 @@ def passages(integration: Integration, step: Step, level: Level) -> list[Passage
     the level has passed it; one that starts there has not.
     """
     times, values = _samples(integration, step, level)
-    found = []
+    roots, ways = [], []
     for left, right, before, after in zip(
         times[:-1], times[1:], values[:-1], values[1:], strict=True
     ):
         if before < 0 <= after or before > 0 >= after:
             height = _height(step, level, {left: before, right: after})
-            guess = right if after == 0 else _root(height, left, right)
-            s, state = _refined(integration, step, level, guess)
-            found.append(Passage(s, state, bool(before < 0)))
-    return found
+            roots.append(right if after == 0 else _root(height, left, right))
+            ways.append(before < 0)
+    found = [_refined(integration, step, level, s) for s in roots]
+    if any(late[0] < early[0] for early, late in pairwise(found)):
+        # Two roots closer than the tolerance: only the interpolant has them in order.
+        found = [(s, step.interpolant(s)) for s in roots]
+    return [
+        Passage(integration.time_at(s), level.head(step.chart, state), upwards)
+        for (s, state), upwards in zip(found, ways, strict=True)
+    ]
 
 
 def _samples(integration: Integration, step: Step, level: Level) -> tuple[list[float], list[float]]:
