@@ -7,21 +7,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from popdyn.attention import limit_error as limit_error
     from popdyn.coordinates import Head as Head
+    from popdyn.design import Design as Design
     from popdyn.dynamics.flow import gradient_flow as gradient_flow
     from popdyn.dynamics.hitting import crossings as crossings
     from popdyn.dynamics.hitting import hitting_time as hitting_time
     from popdyn.dynamics.hitting import tube_entrance as tube_entrance
     from popdyn.dynamics.trajectory import Hit as Hit
     from popdyn.dynamics.trajectory import Trajectory as Trajectory
+    from popdyn.quadrature import UnresolvedLayerWarning as UnresolvedLayerWarning
+    from popdyn.quadrature import boundary_graded as boundary_graded
+    from popdyn.quadrature import equal_weights as equal_weights
+    from popdyn.quadrature import gauss_legendre as gauss_legendre
+    from popdyn.risk.arbitrary_precision import ArbitraryPrecisionRisk as ArbitraryPrecisionRisk
+    from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
 
 _MODULES = {
+    "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
+    "Design": "popdyn.design",
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
+    "InfiniteContextRisk": "popdyn.risk.infinite_context",
     "Trajectory": "popdyn.dynamics.trajectory",
+    "UnresolvedLayerWarning": "popdyn.quadrature",
+    "boundary_graded": "popdyn.quadrature",
     "crossings": "popdyn.dynamics.hitting",
+    "equal_weights": "popdyn.quadrature",
+    "gauss_legendre": "popdyn.quadrature",
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
+    "limit_error": "popdyn.attention",
     "tube_entrance": "popdyn.dynamics.hitting",
 }
 

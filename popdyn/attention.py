@@ -1,0 +1,267 @@
+"""The predictor of one head on an infinite context, and its derivatives (MODEL §2, §6).
+
+The softmax average is split by label. A threshold at distances `s` and `r` from the two ends has
+its positives in `[0, s]` below it and its negatives in `[0, r]` above; each group is a truncated
+exponential law with its own mean and cumulants, and one log odds divides the weight between them:
+
+    F - alpha = P- B - P+ A,   A, B the mean distances of the positives and negatives,
+    dF/dlam = -2 P+ P- (A + B),   dF/dmu = P+ v+ + P- v- + P+ P- (A + B)^2
+
+Nothing cancels at any scale, through `mu = 0` and at both ends, other than where `F - alpha`
+changes sign. Inside, half width 1 and `mu >= 0`; a negative scale swaps the ends.
+"""
+
+import numpy as np
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from popdyn.compiled import kernel
+from popdyn.coordinates import Head
+from popdyn.design import Density, Design
+from popdyn.exponentials import exponential_cumulants, mass
+from popdyn.quadrature import legendre_rule, unit_scores
+
+__all__ = ["limit_error"]
+
+
+@kernel
+def log_odds(s: float, r: float, lam: float, delta: float, mu: float, log_masses: float) -> float:
+    """Log of the softmax weight of the negatives over that of the positives.
+
+    `log_masses` is the log of the ratio of their masses, each relative to its largest weight. Of
+    the two forms of the exponent, `-2 delta - mu s = mu r - 2 lam`, the one with smaller terms.
+    """
+    if abs(lam) < abs(delta):
+        return mu * r - 2.0 * lam + log_masses
+    return -2.0 * delta - mu * s + log_masses
+
+
+@kernel
+def group_weights(odds: float) -> tuple[float, float]:
+    """Softmax weights `P+`, `P-` of the two groups, each to full relative precision."""
+    return 1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))
+
+
+@kernel
+def uniform_groups(
+    s: float, r: float, lam: float, delta: float, mu: float
+) -> tuple[float, float, float, float, float, float, float, float]:
+    """`P+, P-, A, B, v+, v-, dv+/dmu, dv-/dmu` for uniform features."""
+    mean_s, variance_s, slope_s = exponential_cumulants(mu * s)
+    mean_r, variance_r, slope_r = exponential_cumulants(mu * r)
+    log_masses = np.log(r * mass(mu * r) / (s * mass(mu * s)))
+    positive, negative = group_weights(log_odds(s, r, lam, delta, mu, log_masses))
+    return (
+        positive,
+        negative,
+        s * mean_s,
+        r * (1.0 - mean_r),
+        s * s * variance_s,
+        r * r * variance_r,
+        s * s * s * slope_s,
+        r * r * r * slope_r,
+    )
+
+
+@kernel
+def first_derivatives(
+    positive: float, negative: float, below: float, above: float, v_plus: float, v_minus: float
+) -> tuple[float, float, float]:
+    """`F - alpha`, `dF/dlam` and `dF/dmu`."""
+    spread = below + above
+    both = positive * negative
+    return (
+        negative * above - positive * below,
+        -2.0 * both * spread,
+        positive * v_plus + negative * v_minus + both * spread * spread,
+    )
+
+
+@kernel
+def second_derivatives(
+    positive: float,
+    negative: float,
+    below: float,
+    above: float,
+    v_plus: float,
+    v_minus: float,
+    slope_plus: float,
+    slope_minus: float,
+) -> tuple[float, float, float]:
+    """`d2F/dlam2`, `d2F/dlam dmu` and `d2F/dmu2`."""
+    gap = -(below + above)
+    both = positive * negative
+    tilt = both * (negative - positive)
+    difference = v_plus - v_minus
+    return (
+        4.0 * tilt * gap,
+        2.0 * (tilt * gap * gap + both * difference),
+        tilt * gap * gap * gap
+        + 3.0 * both * gap * difference
+        + positive * slope_plus
+        + negative * slope_minus,
+    )
+
+
+@kernel
+def _uniform_errors(
+    s: NDArray[float64],
+    r: NDArray[float64],
+    lam: NDArray[float64],
+    delta: NDArray[float64],
+    mu: NDArray[float64],
+) -> NDArray[float64]:
+    errors = np.empty(s.size)
+    for i in range(s.size):
+        positive, negative, below, above = uniform_groups(s[i], r[i], lam[i], delta[i], mu[i])[:4]
+        errors[i] = negative * above - positive * below
+    return errors
+
+
+# --- any feature density --------------------------------------------------------------------------
+
+# Panels in mu u of a group, u the distance from its heaviest point; beyond 45 the weights are below
+# 1e-19. Twenty nodes hold exp(-mu u) to rounding on each, which leaves them for the density.
+_GROUP_EDGES = np.array([0.0, 5.0, 17.0, 45.0])
+_GROUP_ORDER = 20
+
+
+def density_groups(
+    density: Density,
+    s: NDArray[float64],
+    r: NDArray[float64],
+    lam: NDArray[float64],
+    delta: NDArray[float64],
+    mu: NDArray[float64],
+    half_width: float,
+) -> NDArray[float64]:
+    """The eight numbers of `uniform_groups` for features of any density, shape `(8, n)`.
+
+    The arguments are those of `uniform_groups`, rows of shape `(n,)`, for half width 1; the
+    density is a function on `[-half_width, half_width]`.
+    """
+
+    def group(length: NDArray[float64], top: NDArray[float64]) -> tuple[NDArray[float64], ...]:
+        points, weights = _group_nodes(length, mu)
+        x = np.clip(half_width * (top[:, None] - points), -half_width, half_width)
+        return _cumulants(points, weights * np.asarray(density(x), dtype=float64))
+
+    mass_s, below, v_plus, third_plus = group(s, np.where(s < r, s - 1.0, 1.0 - r))
+    mass_r, from_top, v_minus, third_minus = group(r, np.ones_like(r))
+    with np.errstate(divide="ignore"):
+        log_masses = np.log(mass_r) - np.log(mass_s)
+    groups = np.stack(
+        (mass_s, mass_r, below, r - from_top, v_plus, v_minus, -third_plus, -third_minus)
+    )
+    _divide_weight(s, r, lam, delta, mu, log_masses, groups)
+    return groups
+
+
+def _group_nodes(
+    length: NDArray[float64], mu: NDArray[float64]
+) -> tuple[NDArray[float64], NDArray[float64]]:
+    """Nodes on `[0, length]` and weights with `exp(-mu u)` in them, shapes `(n, nodes)`."""
+    distances, weights = legendre_rule(_GROUP_ORDER)
+    rate = np.maximum(mu, 0.5 * _GROUP_EDGES[1])  # the first panel covers all at smaller rates
+    ends = np.minimum(_GROUP_EDGES / rate[:, None], length[:, None])
+    half = 0.5 * np.diff(ends, axis=1)[:, :, None]
+    points = (ends[:, :-1, None] + half * distances).reshape(length.size, -1)
+    return points, (half * weights).reshape(length.size, -1) * np.exp(-mu[:, None] * points)
+
+
+def _cumulants(points: NDArray[float64], weights: NDArray[float64]) -> tuple[NDArray[float64], ...]:
+    """Mass, mean, variance and third cumulant of each row; an empty row is a point at 0."""
+    total = weights.sum(axis=1)
+    shares = weights / np.where(total > 0.0, total, 1.0)[:, None]
+    mean = (shares * points).sum(axis=1)
+    centred = points - mean[:, None]
+    square = shares * centred * centred
+    return total, mean, square.sum(axis=1), (square * centred).sum(axis=1)
+
+
+@kernel
+def _divide_weight(
+    s: NDArray[float64],
+    r: NDArray[float64],
+    lam: NDArray[float64],
+    delta: NDArray[float64],
+    mu: NDArray[float64],
+    log_masses: NDArray[float64],
+    groups: NDArray[float64],
+) -> None:
+    for i in range(s.size):
+        odds = log_odds(s[i], r[i], lam[i], delta[i], mu[i], log_masses[i])
+        groups[0, i], groups[1, i] = group_weights(odds)
+
+
+# --- the public predictor -------------------------------------------------------------------------
+
+
+def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) -> NDArray[float64]:
+    """Error `F - alpha` of a head on an infinite clean context (MODEL §2).
+
+    Parameters
+    ----------
+    head : Head, fields of shape (...)
+    threshold : array_like, shape (...)
+        The task, in the units of `head.half_width`. Broadcasts against the head.
+    design : Design, optional
+        Law of the features; uniform by default. The threshold law plays no part.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        In the same units.
+
+    Raises
+    ------
+    ValueError
+        If a threshold is not finite or outside `[-half_width, half_width]`, if shapes do not
+        broadcast, or if the design has another half width.
+
+    Examples
+    --------
+    >>> head = Head.from_ratio(0.2, 800)
+    >>> print(limit_error(head, [-1, -0.999, 0, 0.999, 1]).round(12))
+    [ 1.99875  1.99775  0.99875 -0.00125 -0.00125]
+    """
+    width = head.half_width
+    if design is not None and design.half_width != width:
+        raise ValueError(
+            f"head and design must have one half width, got {width!r} and {design.half_width!r}"
+        )
+    alpha = np.asarray(threshold, dtype=float64)
+    outside = ~(np.abs(alpha) <= width)
+    if outside.any():
+        raise ValueError(
+            f"threshold must lie in [-{width!r}, {width!r}], got {float(alpha[outside][0])!r}"
+        )
+    try:
+        fields = np.broadcast_arrays(alpha, *unit_scores(head))
+    except ValueError:
+        raise ValueError(
+            f"threshold and head must broadcast, got shapes {alpha.shape} and {head.shape}"
+        ) from None
+    shape = fields[0].shape
+    alpha, lam, delta, mu = (np.array(field).ravel() for field in fields)
+    s, r = (alpha + width) / width, (width - alpha) / width
+    errors = np.empty(alpha.size)
+    for mirrored in (False, True):
+        rows = (mu < 0.0) == mirrored
+        if not rows.any():
+            continue
+        scores = lam[rows], delta[rows], mu[rows]
+        if mirrored:
+            arguments = r[rows], s[rows], *(-score for score in scores)
+        else:
+            arguments = s[rows], r[rows], *scores
+        if design is None or design.feature_density is None:
+            found = _uniform_errors(*arguments)
+        else:
+            seen = design.mirrored if mirrored else design
+            positive, negative, below, above = density_groups(
+                seen.feature_density, *arguments, width
+            )[:4]
+            found = negative * above - positive * below
+        errors[rows] = -width * found if mirrored else width * found
+    return errors.reshape(shape)[()]

@@ -1,0 +1,409 @@
+"""Rules over thresholds: distances to BOTH ends of the interval and weights (MODEL §2, a-d).
+
+A rule is called with a head and answers with `Nodes`. It never returns a threshold: near the lower
+end the risk of a head of scale `mu` has a layer of width `q / mu`, `q = exp(-2 delta)`, which a
+number near `-half_width` cannot resolve, while the distance to that end can be of any size.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from popdyn.compiled import kernel
+from popdyn.exponentials import mass
+
+if TYPE_CHECKING:
+    from popdyn.coordinates import Head
+
+__all__ = [
+    "BoundaryGraded",
+    "EqualWeights",
+    "GaussLegendre",
+    "Nodes",
+    "Rule",
+    "UnresolvedLayerWarning",
+    "boundary_graded",
+    "equal_weights",
+    "gauss_legendre",
+]
+
+
+class Nodes(NamedTuple):
+    """Thresholds with weights; all three arrays broadcast against the head, nodes last.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (..., n)
+        Distances `s` and `r` to the lower and the upper end, each to full relative precision.
+    weights : ndarray, shape (..., n)
+        They sum to 1. Nodes of weight 0 pad the heads that need fewer of them.
+    """
+
+    lower: NDArray[float64]
+    upper: NDArray[float64]
+    weights: NDArray[float64]
+
+
+class Rule(Protocol):
+    """A quadrature rule over thresholds that may depend on the head."""
+
+    def __call__(self, head: "Head") -> Nodes:
+        """Nodes for this head."""
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the nodes are drawn tasks; else the threshold density multiplies the weights."""
+
+    @property
+    def companion(self) -> "Rule | None":
+        """A rule to compare with, so that the difference bounds the error; None for drawn tasks."""
+
+
+class UnresolvedLayerWarning(UserWarning):
+    """A Gauss-Legendre rule of too low an order for the head it is called with."""
+
+
+# --- Gauss-Legendre on the whole interval ---------------------------------------------------------
+
+# A rule of this relative error or better in risk and gradient passes in silence.
+RESOLVED = 1e-12
+# log of the factor before rho^(-2 n) in the error of the gradient; see `order_needed`.
+_LOG_AMPLITUDE = 8.0
+_MAX_ORDER = 1_000_000  # nodes come from a recurrence at a cost of order squared
+
+
+def gauss_legendre(order: int) -> "GaussLegendre":
+    """Gauss-Legendre rule of `order` nodes on the whole interval, the same for every head.
+
+    On the logarithmic tube the order needed grows like `25 (mu l)^1.5`; a head that needs more
+    than `order` raises `UnresolvedLayerWarning`, which names the order. The nodes keep their
+    distances to both ends to full relative precision at any order.
+
+    Raises
+    ------
+    ValueError
+        If `order` is not a whole number from 1 to 1000000.
+    """
+    return GaussLegendre(_whole("order", order, 1, _MAX_ORDER))
+
+
+@dataclass(frozen=True)
+class GaussLegendre:
+    """What `gauss_legendre` returns."""
+
+    order: int
+    is_sample = False
+
+    def __call__(self, head: "Head") -> Nodes:
+        needed = int(np.max(order_needed(head), initial=1))
+        if needed > self.order:
+            warnings.warn(
+                f"a Gauss-Legendre rule of order {self.order} does not resolve the boundary layer "
+                f"of this head, about {needed} nodes are needed for {RESOLVED:g}; "
+                "use boundary_graded()",
+                UnresolvedLayerWarning,
+                stacklevel=2,
+            )
+        distances, weights = legendre_rule(self.order)
+        lower = head.half_width * distances
+        return Nodes(lower, lower[::-1], 0.5 * weights)
+
+    @property
+    def companion(self) -> Rule:
+        return BoundaryGraded()
+
+
+def order_needed(head: "Head") -> NDArray[float64]:
+    """Gauss-Legendre order for a relative error of about 1e-12 in the gradient, shape `(...)`.
+
+    The rule converges like `rho^(-2 n)`, where the ellipse of semi-axis sum `rho` around the
+    interval goes through the nearest pole of the predictor. With `l = 1` the poles are the zeros
+    of the softmax normalization (MODEL §2), `exp(mu s) = (1 - q) / (1 - q e)`: beyond the lower end
+    for `delta > 0`, beyond the upper one for `lam < 0`, at `Im s = pi / mu` in between.
+    """
+    lam, delta, mu = unit_scores(head)
+    sign = np.where(mu < 0.0, -1.0, 1.0)
+    lam, delta, mu = sign * lam, sign * delta, sign * mu
+    rate = np.maximum(mu, 1e-3)  # below it the poles no longer move
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        outside = np.maximum(delta, -lam)  # the pole is real and outside where this is positive
+        beyond = np.maximum(lam, -delta)
+        ratio = np.exp(-2.0 * outside) * np.expm1(-2.0 * rate) / np.expm1(-2.0 * beyond)
+        real_pole = 1.0 - np.log1p(-np.minimum(ratio, 1.0)) / rate
+        shift = -2.0 * delta + np.log1p(-np.exp(2.0 * delta)) - np.log1p(-np.exp(-2.0 * lam))
+        complex_pole = (shift + 1j * np.pi) / rate - 1.0
+        pole = np.where(outside >= 0.0, real_pole, complex_pole)
+        gap = np.abs(pole - 1.0) + np.abs(pole + 1.0)  # twice the semi-major axis
+        axis = 0.5 * gap
+        # For a real pole the gap to the end is tiny and must not be lost in 1 + gap.
+        excess = np.where(outside >= 0.0, -np.log1p(-np.minimum(ratio, 1.0)) / rate, axis - 1.0)
+        log_rho = np.arcsinh(np.sqrt(excess * (excess + 2.0)))
+    # exp(-mu s) is entire; on the ellipse log_rho it costs mu (cosh(log_rho) - 1).
+    entire = np.arcsinh(np.sqrt(_ENTIRE / rate * (_ENTIRE / rate + 2.0)))
+    log_rho = np.minimum(log_rho, entire)
+    goal = _LOG_AMPLITUDE - math.log(RESOLVED)
+    return np.ceil(goal / (2.0 * log_rho))
+
+
+_ENTIRE = 18.0  # growth exp(18) of exp(-mu s) that the ellipse may take in
+
+
+@lru_cache(maxsize=32)
+def legendre_rule(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
+    """Distances of the Gauss-Legendre nodes on `[-1, 1]` to its lower end, and the weights.
+
+    Ascending, read-only, each distance and weight to about 1e-15 relative at any order.
+    """
+    near, half_weights = _legendre_half(order)
+    middle = order // 2
+    distances = np.concatenate((near, 2.0 - near[:middle][::-1]))
+    weights = np.concatenate((half_weights, half_weights[:middle][::-1]))
+    distances.flags.writeable = weights.flags.writeable = False
+    return distances, weights
+
+
+@kernel
+def _legendre_half(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
+    """Nodes of the lower half by Newton's method, in `theta` with `1 - x = 2 sin(theta / 2)^2`."""
+    half = (order + 1) // 2
+    distances = np.empty(half)
+    weights = np.empty(half)
+    for i in range(half):
+        theta = np.pi * (i + 0.75) / (order + 0.5)
+        theta += 1.0 / (8.0 * (order + 0.5) ** 2 * np.tan(theta))
+        step = 1.0
+        while abs(step) > _NEWTON_STEP * theta:
+            gap = 2.0 * np.sin(0.5 * theta) ** 2
+            polynomial, difference = _legendre(order, gap)
+            step = polynomial * np.sin(theta) / (order * (gap * polynomial - difference))
+            theta += step
+        gap = 2.0 * np.sin(0.5 * theta) ** 2
+        polynomial, difference = _legendre(order, gap)
+        distances[i] = gap
+        weights[i] = 2.0 * (np.sin(theta) / (order * (gap * polynomial - difference))) ** 2
+    return distances, weights
+
+
+# Newton's method doubles the digits: after a step as small as this, the next is below rounding.
+_NEWTON_STEP = 1e-9
+
+
+@kernel
+def _legendre(order: int, gap: float) -> tuple[float, float]:
+    """`P_n` and `P_n - P_(n-1)` at `1 - gap`, by the recurrence in which `gap` stands alone."""
+    polynomial, difference = 1.0, 0.0
+    for k in range(order):
+        difference = (k * difference - (2 * k + 1) * gap * polynomial) / (k + 1)
+        polynomial += difference
+    return polynomial, difference
+
+
+# --- graded towards the ends ----------------------------------------------------------------------
+
+# Panels in mu s around the point where the labels lose to the features (the lower end for
+# lam >= mu l). Beyond 45 the exponentials are below 1e-19 and what is left is a polynomial.
+_OFFSETS = np.array([-45.0, -24.0, -12.0, -5.0, -1.5, 0.0, 1.5, 5.0, 12.0, 24.0, 45.0])
+_MILD_SCALE = 0.1  # below it exp(mu x) has nothing to resolve
+_GRADED_SPAN = 8.0  # panel width in v; exp(v) is resolved to 1e-16 by 16 nodes
+_LOWEST_LAYER = 1e-300  # a thinner layer contributes nothing above underflow
+_MAX_PANELS = _OFFSETS.size + 1 + math.ceil(-math.log(_LOWEST_LAYER) / _GRADED_SPAN)
+_DEFAULT_ORDER = 20
+
+
+def boundary_graded(order: int = _DEFAULT_ORDER) -> "BoundaryGraded":
+    """Gauss-Legendre panels of `order` nodes, graded towards the layers of each head (MODEL §2).
+
+    Towards an end with a layer of width `w` the nodes are `s = w expm1(v)`, with panels of width 8
+    in `v`; elsewhere panels follow the exponentials around the point where the labels lose to the
+    features. Some 120 to 250 nodes for most heads, whatever the scale.
+
+    Parameters
+    ----------
+    order : int
+        Nodes of a panel, from 4 to 100. The default gives full double precision for the uniform
+        design; densities that vary on a scale much below `half_width` may need more.
+
+    Raises
+    ------
+    ValueError
+        If `order` is not a whole number in that range.
+    """
+    return BoundaryGraded(_whole("order", order, 4, 100))
+
+
+@dataclass(frozen=True)
+class BoundaryGraded:
+    """What `boundary_graded` returns."""
+
+    order: int = _DEFAULT_ORDER
+    is_sample = False
+
+    def __call__(self, head: "Head") -> Nodes:
+        lam, delta, mu = unit_scores(head)
+        distances, weights = legendre_rule(self.order)
+        panels, counts = _panels(lam.ravel(), delta.ravel(), mu.ravel())
+        nodes = np.empty((3, lam.size, self.order * int(counts.max(initial=1))))
+        _fill(panels, counts, distances, weights, head.half_width, nodes)
+        return Nodes(*nodes.reshape(3, *head.shape, -1))
+
+    @property
+    def companion(self) -> Rule:
+        return BoundaryGraded(self.order - max(2, self.order // 5))
+
+
+@kernel
+def _panels(
+    label_scores: NDArray[float64], excesses: NDArray[float64], scales: NDArray[float64]
+) -> tuple[NDArray[float64], NDArray[np.int64]]:
+    """Panels of each head on `[0, 2]`: rows (upper end?, layer width or 0, first, last)."""
+    n_heads = scales.size
+    panels = np.zeros((n_heads, _MAX_PANELS, 4))
+    counts = np.zeros(n_heads, dtype=np.int64)
+    edges = np.empty((_OFFSETS.size + 2, 2))
+    for i in range(n_heads):
+        mirrored = scales[i] < 0.0
+        sign = -1.0 if mirrored else 1.0
+        lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
+        edges[0] = 0.0, 2.0
+        n_edges = 1
+        if mu > _MILD_SCALE:
+            centre_lower = min(2.0 * max(-delta, 0.0) / mu, 2.0)
+            centre_upper = min(2.0 * max(lam, 0.0) / mu, 2.0)
+            for offset in _OFFSETS:
+                lower = centre_lower + offset / mu
+                upper = centre_upper - offset / mu
+                further = lower > edges[n_edges - 1, 0] or upper < edges[n_edges - 1, 1]
+                if further and lower > 0.0 and upper > 0.0:
+                    edges[n_edges] = lower, upper
+                    n_edges += 1
+        edges[n_edges] = 2.0, 0.0
+        reach = 2.0 * mass(2.0 * mu)
+        layer_lower = reach * np.exp(-2.0 * delta)
+        layer_upper = reach * np.exp(2.0 * lam)
+        count = 0
+        for j in range(n_edges):
+            upper_end = edges[j, 0] + edges[j + 1, 0] > 2.0
+            layer = 0.0
+            if j == 0 and layer_lower < edges[1, 0]:
+                upper_end, layer = False, max(layer_lower, _LOWEST_LAYER * edges[1, 0])
+            if j == n_edges - 1 and layer_upper < edges[j, 1]:
+                upper_end, layer = True, max(layer_upper, _LOWEST_LAYER * edges[j, 1])
+            if upper_end:
+                first, last = edges[j + 1, 1], edges[j, 1]
+            else:
+                first, last = edges[j, 0], edges[j + 1, 0]
+            n_parts = 1
+            if layer > 0.0:
+                last = np.log1p(last / layer)
+                n_parts = int(np.ceil(last / _GRADED_SPAN))
+            for part in range(n_parts):
+                panels[i, count, 0] = 1.0 if upper_end != mirrored else 0.0
+                panels[i, count, 1] = layer
+                panels[i, count, 2] = first + (last - first) * part / n_parts
+                panels[i, count, 3] = first + (last - first) * (part + 1) / n_parts
+                count += 1
+        counts[i] = count
+    return panels, counts
+
+
+@kernel
+def _fill(
+    panels: NDArray[float64],
+    counts: NDArray[np.int64],
+    distances: NDArray[float64],
+    weights: NDArray[float64],
+    half_width: float,
+    nodes: NDArray[float64],
+) -> None:
+    order = distances.size
+    for i in range(counts.size):
+        nodes[0, i, order * counts[i] :] = half_width
+        nodes[1, i, order * counts[i] :] = half_width
+        nodes[2, i, order * counts[i] :] = 0.0
+        for j in range(counts[i]):
+            upper_end, layer, first, last = panels[i, j]
+            near = 1 if upper_end else 0
+            half = 0.5 * (last - first)
+            for m in range(order):
+                v = first + half * distances[m]
+                weight = 0.5 * half * weights[m]
+                if layer > 0.0:
+                    weight *= layer * np.exp(v)
+                    v = layer * np.expm1(v)
+                nodes[near, i, order * j + m] = half_width * v
+                nodes[1 - near, i, order * j + m] = half_width * (2.0 - v)
+                nodes[2, i, order * j + m] = weight
+
+
+# --- drawn tasks ----------------------------------------------------------------------------------
+
+
+def equal_weights(thresholds: ArrayLike) -> "EqualWeights":
+    """Drawn tasks, each of weight `1 / m`: the risk of `m` tasks with infinite contexts.
+
+    Parameters
+    ----------
+    thresholds : array_like, shape (m,)
+        In the units of the head's half width, which must contain them.
+
+    Raises
+    ------
+    ValueError
+        If they are not a finite row of at least one number, or, when called, outside the interval.
+    """
+    array = np.array(thresholds, dtype=float64)
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(
+            f"thresholds must be a row of one or more finite numbers, got {thresholds!r}"
+        )
+    array.flags.writeable = False
+    return EqualWeights(array)
+
+
+@dataclass(frozen=True, eq=False)
+class EqualWeights:
+    """What `equal_weights` returns."""
+
+    thresholds: NDArray[float64]
+    is_sample = True
+    companion = None
+
+    def __call__(self, head: "Head") -> Nodes:
+        lower = self.thresholds + head.half_width
+        upper = head.half_width - self.thresholds
+        outside = (lower < 0.0) | (upper < 0.0)
+        if outside.any():
+            raise ValueError(
+                f"thresholds must lie in [-{head.half_width!r}, {head.half_width!r}], "
+                f"got {float(self.thresholds[np.argmax(outside)])!r}"
+            )
+        return Nodes(lower, upper, np.full(lower.shape, 1.0 / lower.size))
+
+
+def unit_scores(head: "Head") -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
+    """`lam`, `delta` and `mu l`: the head on the interval `[-1, 1]`."""
+    return (
+        np.asarray(head.label_score, dtype=float64),
+        np.asarray(head.excess, dtype=float64),
+        np.asarray(head.scale * head.half_width, dtype=float64),
+    )
+
+
+def _whole(name: str, number: int, least: int, most: int) -> int:
+    try:
+        whole = int(number)
+        if whole != number or isinstance(number, bool):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        whole = least - 1
+    if not least <= whole <= most:
+        raise ValueError(
+            f"{name} must be a whole number from {least} to {most}, got {number!r}"
+        ) from None
+    return whole

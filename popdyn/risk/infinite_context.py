@@ -1,0 +1,311 @@
+"""Risk on infinite contexts by quadrature over thresholds, or of drawn tasks (MODEL §2)."""
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.attention import (
+    density_groups,
+    first_derivatives,
+    second_derivatives,
+    uniform_groups,
+)
+from popdyn.compiled import kernel
+from popdyn.coordinates import Head
+from popdyn.design import Design
+from popdyn.exponentials import changes_from_uniform
+from popdyn.quadrature import Rule, unit_scores
+
+__all__ = ["InfiniteContextRisk"]
+
+_BLOCK = 256  # heads whose nodes are held in memory at a time
+# Radius below which the gradient is taken as the change from the origin, where it is zero: the sum
+# of its parts of order one would leave rounding errors of 1e-17 there.
+_SMALL_RADIUS = 0.25
+
+
+class InfiniteContextRisk:
+    """Risk of a head on infinite contexts, integrated over thresholds by a rule (MODEL §2).
+
+    The differentiated integrand is integrated, `dF/dlam = Cov_w(x, y)` and `dF/dmu = Var_w(x)`; a
+    rule is never differentiated. With `gauss_legendre` and `equal_weights`, whose nodes are fixed,
+    derivatives are those of the discretized risk exactly; with `boundary_graded`, whose nodes move
+    with the head, up to quadrature error.
+
+    Parameters
+    ----------
+    design : Design
+        Half width, feature law, threshold law.
+    rule : Rule
+        `boundary_graded()`, `gauss_legendre(order)`, or `equal_weights(thresholds)` for the risk
+        of drawn tasks (whose weights take no threshold density: they were drawn from it).
+    """
+
+    def __init__(self, design: Design, rule: Rule) -> None:
+        self.design = design
+        self.rule = rule
+
+    def __repr__(self) -> str:
+        return f"InfiniteContextRisk({self.design!r}, {self.rule!r})"
+
+    @property
+    def half_width(self) -> float:
+        return self.design.half_width
+
+    def value(self, head: Head) -> NDArray[float64]:
+        """Risk, shape `(...)`."""
+        return self.value_and_gradient(head)[0]
+
+    def gradient(self, head: Head) -> NDArray[float64]:
+        """Gradient, shape `(..., 2)`."""
+        return self.value_and_gradient(head)[1]
+
+    def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
+        """Risk and gradient from one pass, shapes `(...)` and `(..., 2)`."""
+        width = self.half_width
+        found = self._integrate(head, hessian=False)
+        value = found[..., 0] * width**2
+        return value[()], found[..., 1:] * np.array([width**2, width**3])
+
+    def hessian(self, head: Head) -> NDArray[float64]:
+        """Hessian, shape `(..., 2, 2)`."""
+        width = self.half_width
+        found = self._integrate(head, hessian=True)
+        scaled = found * np.array([width**2, width**3, width**4])
+        return scaled[..., [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
+
+    def error_estimate(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
+        """Bound on the error of `value` and `gradient`, shapes `(...)` and `(..., 2)`.
+
+        The change from the rule to its companion (the graded rule of fewer nodes a panel, or the
+        graded rule itself for a plain one), and rounding.
+
+        Raises
+        ------
+        ValueError
+            If the rule is a sample of drawn tasks, which has no quadrature error.
+        """
+        companion = self.rule.companion
+        if companion is None:
+            raise ValueError(
+                f"error_estimate needs a rule that approximates an integral, got {self.rule!r}; "
+                "drawn tasks are summed exactly"
+            )
+        value, gradient = self.value_and_gradient(head)
+        other = InfiniteContextRisk(self.design, companion)
+        other_value, other_gradient = other.value_and_gradient(head)
+        size = np.maximum(np.abs(gradient[..., 0]), np.abs(gradient[..., 1]) / self.half_width)
+        rounding = _ROUNDING * size[..., None] * np.array([1.0, self.half_width])
+        return (
+            np.abs(value - other_value) + _ROUNDING * value,
+            np.abs(gradient - other_gradient) + rounding,
+        )
+
+    def _integrate(self, head: Head, *, hessian: bool) -> NDArray[float64]:
+        """Risk and gradient, or the three entries of the Hessian, on `[-1, 1]`: `(..., 3)`."""
+        if head.half_width != self.half_width:
+            raise ValueError(
+                f"head must have the half width {self.half_width!r} of the risk, "
+                f"got {head.half_width!r}"
+            )
+        scores = [score.ravel() for score in unit_scores(head)]
+        found = np.empty((scores[0].size, 3))
+        for start in range(0, len(found), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            part = head if len(found) <= _BLOCK else _part(head, block)
+            nodes = self._unit_nodes(part)
+            rows = [score[block] for score in scores]
+            if self.design.feature_density is not None:
+                sums = self._density_sums(*nodes, *rows, hessian=hessian)
+            elif hessian:
+                sums = _uniform_hessian(*nodes, *rows)
+            else:
+                centred = self.design.is_uniform and not self.rule.is_sample
+                sums = _uniform_gradient(*nodes, *rows, centred)
+            found[block] = sums
+        return found.reshape(*head.shape, 3)
+
+    def _unit_nodes(self, head: Head) -> tuple[NDArray[float64], ...]:
+        """Distances for half width 1 and weights: rows, one for all heads or one each."""
+        width = self.half_width
+        lower, upper, weights = self.rule(head)
+        density = self.design.threshold_density
+        if density is not None and not self.rule.is_sample:
+            near_lower = lower < upper
+            thresholds = np.where(near_lower, lower - width, width - upper)
+            weights = weights * (2.0 * width * np.asarray(density(thresholds), dtype=float64))
+        shape = np.broadcast_shapes(lower.shape, upper.shape, weights.shape)
+        return tuple(
+            np.ascontiguousarray(np.broadcast_to(array, shape)).reshape(-1, shape[-1])
+            for array in (lower / width, upper / width, weights)
+        )
+
+    def _density_sums(
+        self,
+        lower: NDArray[float64],
+        upper: NDArray[float64],
+        weights: NDArray[float64],
+        label_scores: NDArray[float64],
+        excesses: NDArray[float64],
+        scales: NDArray[float64],
+        *,
+        hessian: bool,
+    ) -> NDArray[float64]:
+        sums = np.empty((scales.size, 3))
+        for i in range(scales.size):
+            row = i if len(lower) > 1 else 0
+            s, r, design, sign = lower[row], upper[row], self.design, 1.0
+            if scales[i] < 0.0:
+                s, r, design, sign = r, s, design.mirrored, -1.0
+            scores = (
+                np.full(s.size, sign * score[i]) for score in (label_scores, excesses, scales)
+            )
+            assert design.feature_density is not None
+            groups = density_groups(design.feature_density, s, r, *scores, self.half_width)
+            if hessian:
+                sums[i] = _hessian_sums(groups, weights[row])
+            else:
+                sums[i] = _gradient_sums(groups, weights[row])
+                sums[i, 1:] *= sign
+        return sums
+
+
+# Of the sums, relative; with a margin of two over the worst error measured on the whole plane.
+_ROUNDING = 2e-14
+
+
+def _part(head: Head, block: slice) -> Head:
+    """Some of the heads, in their order in the ravelled array, for the rule alone."""
+    return Head(
+        np.ravel(head.label_score)[block],
+        np.ravel(head.excess)[block],
+        np.ravel(head.scale)[block],
+        head.half_width,
+        ("excess", np.ravel(head.excess)[block]),
+    )
+
+
+@kernel
+def _uniform_gradient(
+    lower: NDArray[float64],
+    upper: NDArray[float64],
+    weights: NDArray[float64],
+    label_scores: NDArray[float64],
+    excesses: NDArray[float64],
+    scales: NDArray[float64],
+    centred: bool,
+) -> NDArray[float64]:
+    sums = np.zeros((scales.size, 3))
+    for i in range(scales.size):
+        row = i if lower.shape[0] > 1 else 0
+        sign = -1.0 if scales[i] < 0.0 else 1.0
+        lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
+        small = centred and max(abs(lam), mu) < _SMALL_RADIUS
+        value, d_lam, d_mu = 0.0, 0.0, 0.0
+        for j in range(lower.shape[1]):
+            weight = weights[row, j]
+            if weight == 0.0:
+                continue
+            s, r = lower[row, j], upper[row, j]
+            if sign < 0.0:
+                s, r = r, s
+            groups = uniform_groups(s, r, lam, delta, mu)
+            error, covariance, variance = first_derivatives(
+                groups[0], groups[1], groups[2], groups[3], groups[4], groups[5]
+            )
+            value += weight * error * error
+            if small:
+                moved, more_covariance, more_variance = _change_from_origin(s, r, lam, mu)
+                threshold = 0.5 * (s - r)
+                d_lam += weight * (moved * covariance - threshold * more_covariance)
+                d_mu += weight * (moved * variance - threshold * more_variance)
+            else:
+                d_lam += weight * error * covariance
+                d_mu += weight * error * variance
+        sums[i] = value, 2.0 * sign * d_lam, 2.0 * sign * d_mu
+    return sums
+
+
+@kernel
+def _change_from_origin(s: float, r: float, lam: float, mu: float) -> tuple[float, float, float]:
+    """`F`, `Cov - Cov_0` and `Var - Var_0` for uniform features, `_0` at the zero head.
+
+    `F_0 = 0`; so `E[(F - alpha) Cov] = E[F Cov - alpha (Cov - Cov_0)]` on a symmetric rule, where
+    every term is of the order of the radius.
+    """
+    a_s, v_s, log_mass_s = changes_from_uniform(mu * s)
+    a_r, v_r, log_mass_r = changes_from_uniform(mu * r)
+    positive, negative = 0.5 * s, 0.5 * r  # weights of the groups at the zero head
+    odds = mu - 2.0 * lam + log_mass_r - log_mass_s
+    growth = np.expm1(odds)
+    shift = -positive * negative * growth / (1.0 + negative * growth)  # of the positive weight
+    more_spread = s * a_s - r * a_r  # A + B is 1 at the zero head
+    spread = 1.0 + more_spread
+    now = positive + shift
+    more_both = shift * (negative - positive) - shift * shift
+    moved = -shift * spread - positive * s * a_s - negative * r * a_r
+    more_covariance = -2.0 * (more_both * spread + positive * negative * more_spread)
+    more_variance = (
+        shift * (s * s - r * r) / 12.0
+        + now * s * s * v_s
+        + (1.0 - now) * r * r * v_r
+        + more_both * spread * spread
+        + positive * negative * more_spread * (2.0 + more_spread)
+    )
+    return moved, more_covariance, more_variance
+
+
+@kernel
+def _uniform_hessian(
+    lower: NDArray[float64],
+    upper: NDArray[float64],
+    weights: NDArray[float64],
+    label_scores: NDArray[float64],
+    excesses: NDArray[float64],
+    scales: NDArray[float64],
+) -> NDArray[float64]:
+    sums = np.empty((scales.size, 3))
+    groups = np.empty((8, lower.shape[1]))
+    for i in range(scales.size):
+        row = i if lower.shape[0] > 1 else 0
+        lam, delta, mu = label_scores[i], excesses[i], scales[i]
+        for j in range(lower.shape[1]):
+            s, r = lower[row, j], upper[row, j]
+            if mu < 0.0:
+                groups[:, j] = uniform_groups(r, s, -lam, -delta, -mu)
+            else:
+                groups[:, j] = uniform_groups(s, r, lam, delta, mu)
+        sums[i] = _hessian_sums(groups, weights[row])
+    return sums
+
+
+@kernel
+def _gradient_sums(
+    groups: NDArray[float64], weights: NDArray[float64]
+) -> tuple[float, float, float]:
+    value, d_lam, d_mu = 0.0, 0.0, 0.0
+    for j in range(weights.size):
+        error, covariance, variance = first_derivatives(
+            groups[0, j], groups[1, j], groups[2, j], groups[3, j], groups[4, j], groups[5, j]
+        )
+        value += weights[j] * error * error
+        d_lam += weights[j] * error * covariance
+        d_mu += weights[j] * error * variance
+    return value, 2.0 * d_lam, 2.0 * d_mu
+
+
+@kernel
+def _hessian_sums(
+    groups: NDArray[float64], weights: NDArray[float64]
+) -> tuple[float, float, float]:
+    ll, ls, ss = 0.0, 0.0, 0.0
+    for j in range(weights.size):
+        p, n, below, above, v_plus, v_minus, slope_plus, slope_minus = groups[:, j]
+        error, covariance, variance = first_derivatives(p, n, below, above, v_plus, v_minus)
+        f_ll, f_ls, f_ss = second_derivatives(
+            p, n, below, above, v_plus, v_minus, slope_plus, slope_minus
+        )
+        ll += weights[j] * (covariance * covariance + error * f_ll)
+        ls += weights[j] * (covariance * variance + error * f_ls)
+        ss += weights[j] * (variance * variance + error * f_ss)
+    return 2.0 * ll, 2.0 * ls, 2.0 * ss
