@@ -1,0 +1,75 @@
+"""What all commands write: strict JSON, tables, and files that are whole or absent."""
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from popdyn.cli.parsing import UsageError
+
+__all__ = ["check_writable", "print_json", "print_table", "write_whole"]
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print a record as one line of strict JSON; what is not finite becomes null."""
+    print(json.dumps({name: _plain(entry) for name, entry in record.items()}, allow_nan=False))
+
+
+def _plain(entry: Any) -> Any:
+    if isinstance(entry, np.ndarray | np.generic):
+        entry = entry.tolist()
+    if isinstance(entry, dict):
+        return {name: _plain(part) for name, part in entry.items()}
+    if isinstance(entry, list | tuple):
+        return [_plain(part) for part in entry]
+    if isinstance(entry, float) and not math.isfinite(entry):
+        return None
+    return entry
+
+
+def print_table(columns: Mapping[str, Any]) -> None:
+    """Print columns of equal length under their names, with all the digits of a double."""
+    width = 24
+    print("".join(name.rjust(width) for name in columns))
+    for row in zip(*columns.values(), strict=True):
+        print("".join(repr(float(entry)).rjust(width) for entry in row))
+
+
+def check_writable(option: str, path: str, suffixes: tuple[str, ...]) -> None:
+    """Refuse a file that could not be written, before anything is computed for it."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.splitext(path)[1].lower() not in suffixes:
+        raise UsageError(f"{option} wants a file name ending in {_or(suffixes)}, got {path!r}")
+    if os.path.isdir(path):
+        raise UsageError(f"{option} wants a file, got the folder {path!r}")
+    if not os.path.isdir(folder):
+        raise UsageError(f"{option} wants an existing folder, got {path!r}; make {folder!r}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} wants a folder that can be written, got {folder!r}")
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def write_whole(path: str, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file beside its place and move it there once whole, so that a failure leaves the
+    file that stood there as it was."""
+    target = os.path.realpath(path)
+    umask = os.umask(0)
+    os.umask(umask)
+    handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".popdyn-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+        os.chmod(unfinished, 0o666 & ~umask)
+        os.replace(unfinished, target)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+    print(f"wrote {path}", file=sys.stderr)

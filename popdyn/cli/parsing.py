@@ -1,0 +1,148 @@
+"""What all commands read: numbers, the starting head, the route of the gradient."""
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+if TYPE_CHECKING:
+    from popdyn.coordinates import Head
+    from popdyn.risk.protocol import Risk
+
+__all__ = [
+    "CommandParser",
+    "Commands",
+    "UsageError",
+    "add_gradient_option",
+    "add_head_options",
+    "add_method_option",
+    "coordinates_of",
+    "head_of",
+    "number",
+    "positive_integer",
+    "risk_of",
+]
+
+# A token that starts like a negative number is a value and no option: "-1e-3", "-.5", "-inf".
+_NEGATIVE_NUMBER = re.compile(r"-\.?\d|-inf|-nan", re.IGNORECASE)
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
+
+
+class UsageError(Exception):
+    """The command line asks for what cannot be done; the message is one line."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An argument parser without abbreviations, whose errors are one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+        self._negative_number_matcher = _NEGATIVE_NUMBER  # argparse's own knows no exponents
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def number(text: str) -> float:
+    """A real number; whether it is a sensible one is for the function that takes it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"wanted a number, got {text!r}") from None
+
+
+def positive_integer(text: str) -> int:
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"wanted a whole number from 1 on, got {text!r}")
+    return count
+
+
+def add_head_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the head (one coordinate, and the scale)")
+    coordinate = group.add_mutually_exclusive_group(required=True)
+    for name, letter, meaning in (
+        ("ratio", "K", "relative label score k = lam/mu"),
+        ("label-score", "L", "label score lam"),
+        ("excess", "D", "excess label score lam - mu l"),
+        ("tube", "C", "tube coordinate c = mu (k - l) - log mu"),
+    ):
+        coordinate.add_argument(f"--{name}", type=number, metavar=letter, help=meaning)
+    group.add_argument(
+        "--scale", type=number, metavar="M", required=True, help="attention scale mu"
+    )
+    group.add_argument(
+        "--half-width", type=number, metavar="W", default=1.0, help="l of [-l, l] (default 1)"
+    )
+
+
+def head_of(arguments: argparse.Namespace) -> "Head":
+    from popdyn.coordinates import Head
+
+    makers = {
+        "ratio": Head.from_ratio,
+        "label_score": Head.from_scores,
+        "excess": Head.from_excess,
+        "tube": Head.from_tube,
+    }
+    for name, maker in makers.items():
+        coordinate = getattr(arguments, name)
+        if coordinate is not None:
+            return maker(coordinate, arguments.scale, arguments.half_width)
+    raise AssertionError("argparse requires one of them")
+
+
+def coordinates_of(head: "Head") -> dict[str, float]:
+    """All coordinates of one head under their names."""
+    names = ("label_score", "excess", "ratio", "tube", "scale", "half_width")
+    return {name: float(getattr(head, name)) for name in names}
+
+
+def add_gradient_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gradient",
+        type=_route,
+        metavar="ROUTE",
+        default="closed-form",
+        help="closed-form (default), graded (a rule that follows the boundary layer), or "
+        "gauss-legendre:ORDER (a fixed rule; needs an order of about 25 (mu l)^1.5)",
+    )
+
+
+def _route(text: str) -> str:
+    name, _, order = text.partition(":")
+    if text in ("closed-form", "graded"):
+        return text
+    if name == "gauss-legendre" and order.isdecimal() and int(order) > 0:
+        return text
+    raise argparse.ArgumentTypeError(
+        f"wanted closed-form, graded or gauss-legendre:ORDER, got {text!r}"
+    )
+
+
+def add_method_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        default="LSODA",
+        help="integrator, by scipy's name: LSODA (default), Radau, BDF, DOP853, RK45 or RK23",
+    )
+
+
+def risk_of(arguments: argparse.Namespace) -> "Risk":
+    """The population risk by the route that `--gradient` names."""
+    route, _, order = arguments.gradient.partition(":")
+    if route == "closed-form":
+        from popdyn.risk.closed_form import ClosedFormRisk
+
+        return ClosedFormRisk(arguments.half_width)
+    from popdyn.design import Design
+    from popdyn.quadrature import boundary_graded, gauss_legendre
+    from popdyn.risk.infinite_context import InfiniteContextRisk
+
+    rule = boundary_graded() if route == "graded" else gauss_legendre(int(order))
+    return InfiniteContextRisk(Design(arguments.half_width), rule)

@@ -1,0 +1,1 @@
+"""The experiments: a module a claim, each with its `Config`, `run` and `Result`."""
