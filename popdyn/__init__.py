@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from popdyn.attention import limit_error as limit_error
     from popdyn.coordinates import Head as Head
+    from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
     from popdyn.dynamics.flow import gradient_flow as gradient_flow
     from popdyn.dynamics.hitting import crossings as crossings
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from popdyn.quadrature import gauss_legendre as gauss_legendre
     from popdyn.risk.arbitrary_precision import ArbitraryPrecisionRisk as ArbitraryPrecisionRisk
     from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
+    from popdyn.sampling import cell_seed as cell_seed
+    from popdyn.sampling import sample_contexts as sample_contexts
+    from popdyn.sampling import sample_corpus as sample_corpus
 
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
+    "Corpus": "popdyn.corpus",
     "Design": "popdyn.design",
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
@@ -32,12 +37,15 @@ _MODULES = {
     "Trajectory": "popdyn.dynamics.trajectory",
     "UnresolvedLayerWarning": "popdyn.quadrature",
     "boundary_graded": "popdyn.quadrature",
+    "cell_seed": "popdyn.sampling",
     "crossings": "popdyn.dynamics.hitting",
     "equal_weights": "popdyn.quadrature",
     "gauss_legendre": "popdyn.quadrature",
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",
+    "sample_contexts": "popdyn.sampling",
+    "sample_corpus": "popdyn.sampling",
     "tube_entrance": "popdyn.dynamics.hitting",
 }
 

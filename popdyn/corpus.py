@@ -1,0 +1,253 @@
+"""A corpus: tasks, each with the examples of its context, drawn or a user's own (MODEL §6)."""
+
+import os
+import secrets
+import zipfile
+import zlib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy import float64, int8
+from numpy.typing import ArrayLike, NDArray
+
+from popdyn.design import positive_half_width
+
+__all__ = ["Corpus", "inside_interval"]
+
+_FORMAT = "popdyn corpus 1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corpus:
+    """`m` tasks with `n` labelled examples each, the examples of a task sorted by feature.
+
+    Made by `sample_corpus`, `sample_contexts`, `from_arrays` or `load`. Labels may contradict the
+    threshold of their task, as noisy ones do. Corpora are compared by value.
+
+    Attributes
+    ----------
+    features : ndarray, shape (m, n)
+        Ascending along the last axis, in `[-half_width, half_width]`. All arrays are read-only.
+    labels : ndarray of int8, shape (m, n)
+        +1 or -1.
+    thresholds : ndarray, shape (m,)
+        In `[-half_width, half_width]`.
+    half_width : float
+        `l`.
+
+    Raises
+    ------
+    ValueError
+        If there is no task or no example, shapes do not fit, a number is not finite, a label is
+        neither of -1 and +1 (or 0 and 1), or a feature or threshold lies outside the interval.
+
+    Examples
+    --------
+    >>> corpus = Corpus.from_arrays([[0.5, -0.5]], [[0, 1]], thresholds=[0.25])
+    >>> print(corpus.features, corpus.labels, corpus.n_tasks, corpus.n_examples)
+    [[-0.5  0.5]] [[ 1 -1]] 1 2
+    """
+
+    features: NDArray[float64]
+    labels: NDArray[int8]
+    thresholds: NDArray[float64]
+    half_width: float = 1.0
+
+    def __post_init__(self) -> None:
+        width = positive_half_width(self.half_width)
+        features = inside_interval("features", self.features, width, "(n_tasks, n_examples)")
+        thresholds = inside_interval("thresholds", self.thresholds, width, "(n_tasks,)")
+        labels = _signs(self.labels)
+        if not features.size:
+            raise ValueError(
+                f"a corpus needs at least one task and one example, got features of shape "
+                f"{features.shape}"
+            )
+        if labels.shape != features.shape or thresholds.shape != features.shape[:1]:
+            raise ValueError(
+                "features, labels and thresholds must have the shapes (n_tasks, n_examples), "
+                f"(n_tasks, n_examples) and (n_tasks,), got {features.shape}, {labels.shape} and "
+                f"{thresholds.shape}"
+            )
+        order = np.lexsort((labels, features), axis=-1)  # by feature, equal ones by label
+        self._freeze(
+            np.take_along_axis(features, order, axis=-1),
+            np.take_along_axis(labels, order, axis=-1),
+            thresholds,
+            width,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        thresholds: ArrayLike,
+        half_width: float = 1.0,
+    ) -> "Corpus":
+        """Corpus of the user's own arrays, which are copied and never modified.
+
+        Any integer or real type, memory order and byte order will do; labels are -1 and +1, or 0
+        (for -1) and 1; the examples of a task come in any order.
+        """
+        return cls(features, labels, thresholds, half_width)  # type: ignore[arg-type]
+
+    @property
+    def n_tasks(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def n_examples(self) -> int:
+        return int(self.features.shape[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an `.npz` file without pickles, whole or not at all; replaces an older file."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        try:
+            with open(partial, "xb") as file:
+                np.savez(
+                    file,
+                    allow_pickle=False,
+                    format=np.array(_FORMAT),
+                    features=self.features,
+                    labels=self.labels,
+                    thresholds=self.thresholds,
+                    half_width=np.array(self.half_width),
+                )
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Corpus":
+        """Corpus that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged or something else.
+        OSError
+            If it cannot be read.
+        """
+        with open(path, "rb") as file:
+            try:
+                with np.load(file, allow_pickle=False) as archive:
+                    if str(archive["format"]) != _FORMAT:
+                        raise ValueError(f"its format is {archive['format']!s}")
+                    return cls.from_arrays(
+                        archive["features"],
+                        archive["labels"],
+                        archive["thresholds"],
+                        half_width=float(archive["half_width"]),
+                    )
+            except _DAMAGE as damage:
+                raise ValueError(
+                    f"{os.fspath(path)!r} is not a whole {_FORMAT!r} file "
+                    f"({' '.join(str(damage).split()) or type(damage).__name__}); "
+                    "make it with Corpus.save"
+                ) from None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Corpus):
+            return NotImplemented
+        return self.half_width == other.half_width and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._arrays(), other._arrays(), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.half_width, *(array.tobytes() for array in self._arrays())))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Corpus of {self.n_tasks} tasks with {self.n_examples} examples each, "
+            f"half_width={self.half_width!r}>"
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._freeze(*(state[field.name] for field in fields(self)))
+
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return self.features, self.labels, self.thresholds
+
+    def _freeze(
+        self,
+        features: NDArray[float64],
+        labels: NDArray[int8],
+        thresholds: NDArray[float64],
+        half_width: float,
+    ) -> None:
+        for array in (features, labels, thresholds):
+            array.flags.writeable = False
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "thresholds", thresholds)
+        object.__setattr__(self, "half_width", half_width)
+
+
+# What reading a file that is no archive, or the rest of one, has been seen to raise.
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def inside_interval(
+    name: str, numbers: ArrayLike, half_width: float, shape: str
+) -> NDArray[float64]:
+    """Copy of `numbers` in doubles; refused unless they have this shape and lie in the interval."""
+    array = _real(name, numbers)
+    if array.ndim != shape.count(",") + (not shape.endswith(",)")):
+        raise ValueError(f"{name} must have the shape {shape}, got {array.shape}")
+    with np.errstate(over="ignore"):
+        inside = (
+            np.array(array, dtype=float64, order="C") + 0.0
+        )  # no -0.0: equal corpora hash alike
+    wrong = ~(np.abs(inside) <= half_width)
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{name} must be finite and in [-{half_width!r}, {half_width!r}], "
+            f"got {array[where].item()!r} at {list(where)}; "
+            "give the half_width of your interval, or rescale"
+        )
+    return inside
+
+
+def _signs(labels: ArrayLike) -> NDArray[int8]:
+    array = _real("labels", labels)
+    if array.dtype.kind == "b":
+        array = array.astype(int8)
+    lower = 0 if (array == 0).any() else -1
+    wrong = ~((array == lower) | (array == 1))
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            "labels must be -1 and +1, or 0 and 1 throughout, "
+            f"got {array[where].item()!r} at {list(where)}"
+        )
+    return np.where(array == 1, 1, -1).astype(int8)
+
+
+def _real(name: str, numbers: ArrayLike) -> NDArray[Any]:
+    try:
+        array = np.asarray(numbers)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in ("biuf" if name == "labels" else "iuf"):
+        raise ValueError(
+            f"{name} must be an array of real numbers with rows of equal length, "
+            f"got {type(numbers).__name__} of {array.dtype}"
+        )
+    return array
