@@ -23,24 +23,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (by default that of the process) and return its exit code."""
     name = "popdyn"
     try:
-        arguments = _parser().parse_args(argv)
-        name = f"popdyn {arguments.command}"
-        with _warnings_in_one_line(name):
-            arguments.run(arguments)
+        try:
+            arguments = _parser().parse_args(argv)
+            name = f"popdyn {arguments.command}"
+            with _warnings_in_one_line(name):
+                arguments.run(arguments)
+            code = DONE
+        except SystemExit as stop:  # argparse has printed its help or its line
+            code = stop.code if isinstance(stop.code, int) else USAGE
         sys.stdout.flush()
-    except SystemExit as stop:  # argparse has printed its help or its line
-        return stop.code if isinstance(stop.code, int) else USAGE
+        return code
     except KeyboardInterrupt:
         return _complain(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader has what it wanted. Python would flush once more at exit, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        _give_up_stdout()
+        return DONE  # the reader has what it wanted
     except (UsageError, ValueError) as error:
         return _complain(name, f"error: {error}", USAGE)
-    except (RuntimeError, ArithmeticError, MemoryError, OSError) as error:
-        return _complain(name, f"error: {error or type(error).__name__}", FAILED)
-    return DONE
+    except OSError as error:
+        _give_up_stdout()
+        return _complain(name, f"error: {error}", FAILED)
+    except (RuntimeError, ArithmeticError, MemoryError) as error:
+        return _complain(name, f"error: {str(error) or type(error).__name__}", FAILED)
+
+
+def _give_up_stdout() -> None:
+    """Send what can no longer be written nowhere: Python would try again at exit, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> CommandParser:

@@ -1,16 +1,17 @@
 """One look for all figures: sizes, colours that survive printing in grey, stable files."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import figure
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-__all__ = ["COLOURS", "LIMIT", "LINES", "look", "save", "tidy_log_axis"]
+__all__ = ["COLOURS", "LIMIT", "LINES", "Figure", "look", "save", "tidy_log_axis"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers; beside each a line style, so that
 # a grey print tells them apart as well.
@@ -78,7 +79,16 @@ def tidy_log_axis(axes: Axes, which: str) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def save(figure: Figure, stream: IO[bytes], picture: str) -> None:
+class Figure(figure.Figure):
+    """A figure outside of pyplot, which notebooks show all the same."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        save(self, stream, "png")
+        return stream.getvalue()
+
+
+def save(figure: figure.Figure, stream: IO[bytes], picture: str) -> None:
     """Write a figure as "pdf", "png" or "svg", byte for byte the same from run to run."""
     with look():
         figure.savefig(stream, format=picture, metadata=_METADATA[picture])

@@ -2,13 +2,12 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.asymptotics import growth_rate, scale_at, tube_center
 from popdyn.experiments.population import Result
-from popdyn.plotting.look import COLOURS, LIMIT, LINES, look, tidy_log_axis
+from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, tidy_log_axis
 
 __all__ = ["draw", "draw_error", "draw_growth", "draw_ratio", "draw_scale", "draw_tube"]
 
