@@ -7,8 +7,8 @@ from typing import IO, Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib import figure
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as PlainFigure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 __all__ = ["COLOURS", "LIMIT", "LINES", "Figure", "look", "save", "tidy_log_axis"]
@@ -79,7 +79,7 @@ def tidy_log_axis(axes: Axes, which: str) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-class Figure(figure.Figure):
+class Figure(PlainFigure):
     """A figure outside of pyplot, which notebooks show all the same."""
 
     def _repr_png_(self) -> bytes:
@@ -88,7 +88,7 @@ class Figure(figure.Figure):
         return stream.getvalue()
 
 
-def save(figure: figure.Figure, stream: IO[bytes], picture: str) -> None:
+def save(figure: PlainFigure, stream: IO[bytes], picture: str) -> None:
     """Write a figure as "pdf", "png" or "svg", byte for byte the same from run to run."""
     with look():
         figure.savefig(stream, format=picture, metadata=_METADATA[picture])
