@@ -23,6 +23,11 @@ class Predictor(NamedTuple):
     lower_end_error: sympy.Expr
 
 
+def remainder_of(mu, s, r, q):
+    """R at a scale, the distances to the two ends, and q."""
+    return (s + q * r) / (exp(mu * s) - 1 - q * (exp(-mu * r) - 1))
+
+
 def derive(chain: Chain) -> Predictor:
     # Positive examples fill [-l, alpha], negative ones [alpha, l]; features are measured from the
     # threshold, x = feature - alpha, and every weight divided by exp(lam + mu alpha).
@@ -40,7 +45,7 @@ def derive(chain: Chain) -> Predictor:
     mass_total = over(mass, -s, 0) + odds * over(mass, 0, r)
     error = numerator / mass_total
 
-    remainder = (s + q * r) / (exp(mu * s) - 1 - q * (exp(-mu * r) - 1))
+    remainder = remainder_of(mu, s, r, q)
     in_excess = remainder.subs(q, exp(-2 * (lam - mu * (s + r) / 2)))
     chain.proved(
         "the softmax average is -1/mu + R, with q = exp(-2 lam + 2 mu l) and s + r = 2 l",

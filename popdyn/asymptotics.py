@@ -258,7 +258,7 @@ def escape_time(radius: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
 
 def _series(name: str, mu: NDArray[float64], width: float, order: int) -> NDArray[float64]:
     logarithm = np.log(mu) + _center(width)
-    total = np.zeros_like(mu)
+    total: NDArray[float64] = np.zeros_like(mu)
     for polynomial in reversed(_polynomials(name, width)[: order + 1]):
         total = total / (mu * width) + np.polynomial.polynomial.polyval(logarithm, polynomial)
     return total
