@@ -61,9 +61,9 @@ def gradient_flow(
     dense_output : bool
         Whether to keep the solver's interpolants for `Trajectory.sol`.
     max_steps : int, optional
-        Steps after which to stop; 20000 by default, ten times what a smooth risk needs.
+        Steps after which to stop; 50000 by default, far more than a smooth risk needs.
     callback : callable, optional
-        Called as `callback(t, head)` after every step; the run stops when it returns True.
+        Called as `callback(t, head)` after every step; the run stops when it returns a true value.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def gradient_flow(
                 hits[index] = entrance.in_step(integration, step)
         if dense_output:
             steps_kept.append(step)
-        stopped = callback is not None and callback(integration.time, integration.head) is True
+        stopped = callback is not None and bool(callback(integration.time, integration.head))
         if stopped:
             break
 
@@ -182,7 +182,10 @@ def _outcome(integration: Integration, stopped: bool) -> tuple[int, str]:
 
 
 def _checked_times(t_eval: ArrayLike, t_end: float) -> NDArray[float64]:
-    times = np.array(t_eval, dtype=float64)
+    try:
+        times = np.array(t_eval, dtype=float64)
+    except (TypeError, ValueError):
+        times = np.array(np.nan)
     if times.ndim != 1 or not np.isfinite(times).all():
         raise ValueError(f"t_eval must be a list of finite times, got {t_eval!r}")
     if (np.diff(times) < 0).any():

@@ -4,10 +4,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import numpy as np
-
 from popdyn.coordinates import Head
-from popdyn.dynamics.integration import ATOL, METHOD, RTOL, Integration, Step, checked_time
+from popdyn.dynamics.integration import (
+    ATOL,
+    METHOD,
+    RTOL,
+    Integration,
+    Step,
+    checked_number,
+    checked_time,
+)
 from popdyn.dynamics.levels import Level, Passage, ScaleLevel, TubeLevel, passages
 from popdyn.dynamics.trajectory import Hit
 from popdyn.risk.protocol import Risk
@@ -23,9 +29,7 @@ class ScaleEntrance:
     """First entrance to `{mu >= scale}`, or to `{mu <= scale}` for a negative scale."""
 
     def __init__(self, scale: float) -> None:
-        if np.ndim(scale) or not math.isfinite(scale):
-            raise ValueError(f"a scale level must be one finite number, got {scale!r}")
-        self.scale = float(scale)
+        self.scale = checked_number("scale level", scale)
         self.level = ScaleLevel(self.scale)
         self.name = f"scale {'>=' if self.scale >= 0 else '<='} {self.scale!r}"
 
@@ -161,15 +165,16 @@ def crossings(
         raise ValueError(f"direction must be 'up', 'down' or 'both', got {direction!r}")
     if (scale is None) == (tube is None):
         raise ValueError(f"give one of scale and tube, got scale={scale!r} and tube={tube!r}")
-    name, number = ("scale", scale) if tube is None else ("tube", tube)
-    if np.ndim(number) or not math.isfinite(number):  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be one finite number, got {number!r}")
-    level: Level = ScaleLevel(float(number)) if tube is None else TubeLevel(float(number))  # type: ignore[arg-type]
+    name, level = (
+        (f"scale {scale!r}", ScaleLevel(checked_number("scale", scale)))
+        if tube is None
+        else (f"tube {tube!r}", TubeLevel(checked_number("tube", tube)))
+    )
     integration = Integration(
         risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
     )
     return [
-        _hit(passage, f"{name} {number!r} was crossed {_way(passage)}")
+        _hit(passage, f"{name} was crossed {_way(passage)}")
         for passage in _all_passages(integration, [level])
         if direction in ("both", _way(passage))
     ]
@@ -205,15 +210,14 @@ def tube_entrance(
     ValueError, RuntimeError
         As in `hitting_time`.
     """
-    if np.ndim(width) or not 0 < width < math.inf:
-        raise ValueError(f"width must be one positive number, got {width!r}")
-    if center is None:
-        center = 0.5 * math.log(2.0) + 0.5 * math.log1p(head.half_width**2)
-    if np.ndim(center) or not math.isfinite(center):
-        raise ValueError(f"center must be one finite number, got {center!r}")
+    if not checked_number("width", width) > 0:
+        raise ValueError(f"width must be positive, got {width!r}")
     integration = Integration(
         risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
     )
+    if center is None:
+        center = 0.5 * math.log(2.0) + 0.5 * math.log1p(head.half_width**2)
+    center = checked_number("center", center)
     band = f"|c - {center:.6g}| <= {width:.6g}"
     edges = [TubeLevel(center - width), TubeLevel(center + width)]
     times = []

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,26 @@ from popdyn.coordinates import Head
 from popdyn.dynamics.charts import Chart, LinearChart, TubeChart, chart_at
 from popdyn.risk.protocol import Risk
 
-__all__ = ["ATOL", "LAST_TIME", "METHOD", "RTOL", "Integration", "Path", "Step", "checked_time"]
+__all__ = [
+    "ATOL",
+    "LAST_TIME",
+    "METHOD",
+    "RTOL",
+    "Integration",
+    "Path",
+    "Step",
+    "checked_number",
+    "checked_time",
+]
 
 METHOD = "LSODA"
 # A tolerance bounds the error of a step and not that of the path: at these, paths from the
 # reference starts are good to 1e-11, at ten times these to 1e-10.
 RTOL = 1e-12
 ATOL = 1e-13
+_SMALLEST_RTOL = 2.3e-14  # scipy's solvers take a hundred roundings at least
 
-MAX_STEPS = 20_000  # a flow from radius 1e-12 to time 1e40 takes under 2000
+MAX_STEPS = 50_000  # from radius 1e-12 to time 1e40 take under 2000, from 1e-300 some 20,000
 LAST_TIME = 1e300  # where a search without end gives up: the clock must not overflow
 
 # Points at which a step is looked at before extrema are searched for between them: interpolants
@@ -140,7 +152,7 @@ class _Constant:
     state: NDArray[float64]
 
     def __call__(self, s: Any) -> NDArray[float64]:
-        return np.broadcast_to(self.state.reshape((2,) + (1,) * np.ndim(s)), (2, *np.shape(s)))
+        return np.multiply.outer(self.state, np.ones(np.shape(s)))
 
 
 class Integration:
@@ -338,16 +350,28 @@ def _raise_instead_of_warning(solver: Any) -> None:
     integrator.runner = runner
 
 
-def checked_time(name: str, time: float, *, allow_inf: bool = False) -> float:
+def checked_time(name: str, time: object, *, allow_inf: bool = False) -> float:
     """A time from 0 on as a float."""
     limit = math.inf if allow_inf else LAST_TIME
-    try:
-        as_float = float(time)
-    except (TypeError, ValueError):
-        as_float = math.nan
+    as_float = _as_float(time)
     if not 0 <= as_float <= limit:
         raise ValueError(f"{name} must be one time from 0 to {limit!r}, got {time!r}")
     return as_float
+
+
+def checked_number(name: str, number: object) -> float:
+    """A finite number as a float."""
+    as_float = _as_float(number)
+    if not math.isfinite(as_float):
+        raise ValueError(f"{name} must be one finite number, got {number!r}")
+    return as_float
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return math.nan if np.ndim(number) else float(number)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _check(
@@ -364,8 +388,12 @@ def _check(
         )
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
-    for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if not (np.ndim(tolerance) == 0 and 0 < tolerance < math.inf):
-            raise ValueError(f"{name} must be positive and finite, got {tolerance!r}")
-    if max_steps is not None and not max_steps >= 1:
-        raise ValueError(f"max_steps must be at least 1, or None, got {max_steps!r}")
+    if not _SMALLEST_RTOL <= _as_float(rtol) < 1:
+        raise ValueError(f"rtol must be one number from {_SMALLEST_RTOL} to 1, got {rtol!r}")
+    if not 0 < _as_float(atol) < math.inf:
+        raise ValueError(
+            f"atol must be one positive number, got {atol!r}; a coordinate that passes through "
+            "zero has no relative accuracy"
+        )
+    if max_steps is not None and not (isinstance(max_steps, Integral) and max_steps >= 1):
+        raise ValueError(f"max_steps must be a whole number from 1 on, or None, got {max_steps!r}")
