@@ -29,6 +29,16 @@ class ClosedForm(NamedTuple):
     hessian: sympy.Matrix
 
 
+def value_at(s, z):
+    """The antiderivative of (R - 1/mu)^2 - 1/mu^2 where the distance is s, and z there."""
+    reach = s + 2 * ell * q / (1 - q)
+    return (
+        -(reach**2) * (z / (1 - z) + log(1 - z)) / mu
+        + 2 * reach * polylog(2, z) / mu**2
+        + 2 * polylog(3, z) / mu**3
+    )
+
+
 def derive(chain: Chain) -> ClosedForm:
     z = front * exp(-mu * s)
     shift = 2 * ell * q / (1 - q)
@@ -53,11 +63,7 @@ def derive(chain: Chain) -> ClosedForm:
     chain.proved("Li3(z) has slope -mu Li2(z)", slope(polylog(3, z)), -mu * polylog(2, z))
     first = (shift + s) * log(1 - z) / mu - polylog(2, z) / mu**2
     chain.proved("so this is an antiderivative of R", slope(first), remainder)
-    at_end = (
-        -((shift + s) ** 2) * (z / (1 - z) + log(1 - z)) / mu
-        + 2 * (shift + s) * polylog(2, z) / mu**2
-        + 2 * polylog(3, z) / mu**3
-    )
+    at_end = value_at(s, z)
     second = at_end + 2 / mu * first
     chain.proved("and this one of R^2", slope(second), remainder**2)
     chain.proved(
