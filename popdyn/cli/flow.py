@@ -59,7 +59,7 @@ def add_to(commands: Commands) -> None:
     add_gradient_option(parser)
     add_method_option(parser)
     parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
-    parser.add_argument("--out", metavar="FILE", help="write the arrays to FILE.npz")
+    parser.add_argument("--out", metavar="FILE.npz", help="write the arrays to a file")
     parser.add_argument(
         "--plot", metavar="FILE", help="draw ratio, tube, scale and error to a .pdf, .png or .svg"
     )

@@ -108,7 +108,7 @@ def _draw_runs(axes: Axes, result: Result, columns: list[NDArray[float64]]) -> N
             linestyle=LINES[index % len(LINES)],
         )
     if not any(np.isfinite(column).any() for column in columns):
-        axes.text(0.5, 0.5, r"undefined at $\mu \leq 0$", ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.2, r"undefined at $\mu \leq 0$", ha="center", transform=axes.transAxes)
     axes.set_xscale("log")
     times = np.concatenate([run.trajectory.t for run in result.runs])
     axes.set_xlim(times[times > 0].min(), times.max())
