@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from popdyn.attention import limit_error as limit_error
+    from popdyn.context_moments import ContextMoments as ContextMoments
+    from popdyn.context_moments import SampledMoments as SampledMoments
+    from popdyn.context_moments import context_moments as context_moments
+    from popdyn.context_moments import context_moments_sampled as context_moments_sampled
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
@@ -29,15 +33,19 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
+    "ContextMoments": "popdyn.context_moments",
     "Corpus": "popdyn.corpus",
     "Design": "popdyn.design",
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
+    "SampledMoments": "popdyn.context_moments",
     "Trajectory": "popdyn.dynamics.trajectory",
     "UnresolvedLayerWarning": "popdyn.quadrature",
     "boundary_graded": "popdyn.quadrature",
     "cell_seed": "popdyn.sampling",
+    "context_moments": "popdyn.context_moments",
+    "context_moments_sampled": "popdyn.context_moments",
     "crossings": "popdyn.dynamics.hitting",
     "equal_weights": "popdyn.quadrature",
     "gauss_legendre": "popdyn.quadrature",

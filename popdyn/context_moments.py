@@ -1,0 +1,303 @@
+"""Bias and mean square error of a head on contexts of n examples, exact and sampled (MODEL §6).
+
+    E[F - alpha]     = int n A1 phi^(n-1) dy
+    E[(F - alpha)^2] = int n A2 phi^(n-1) + n (n-1) A1^2 phi^(n-2) dy
+
+with `phi`, `A1` and `A2` the averages of `exp(-u w)`, `d u w exp(-u w)` and `(d u w)^2 exp(-u w)`
+over one example, `d = x - alpha` and `y = log u`; the plain trapezoid rule does the rest, for all
+context sizes in one pass.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy import float64
+from numpy.typing import ArrayLike, NDArray
+
+from popdyn.compiled import kernel
+from popdyn.coordinates import Head
+from popdyn.design import Design
+from popdyn.quadrature import unit_scores
+from popdyn.sampling import Seed, sample_contexts
+from popdyn.weight_transform import G1, G2, STEP, LabelFlips, example_panels, transform
+
+__all__ = ["ContextMoments", "SampledMoments", "context_moments", "context_moments_sampled"]
+
+LARGEST_SCALE = 1e5  # of mu l: time and memory grow with it, here half a second and 200 MB
+
+
+@dataclass(frozen=True, eq=False)
+class ContextMoments:
+    """First two moments of the threshold error `F - alpha` over contexts of n examples.
+
+    Attributes
+    ----------
+    bias : ndarray, shape (...)
+        `E[F - alpha]`, in the units of the half width.
+    mean_square_error : ndarray, shape (...)
+        `E[(F - alpha)^2]`, in their square.
+    root_mean_square : ndarray, shape (...)
+        Its square root.
+    """
+
+    bias: NDArray[float64]
+    mean_square_error: NDArray[float64]
+
+    @property
+    def root_mean_square(self) -> NDArray[float64]:
+        return np.sqrt(self.mean_square_error)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledMoments(ContextMoments):
+    """Moments estimated from drawn contexts.
+
+    Attributes
+    ----------
+    bias_standard_error, mean_square_error_standard_error : ndarray, shape (...)
+        Standard errors of the two estimates, themselves estimated from the sample.
+    """
+
+    bias_standard_error: NDArray[float64]
+    mean_square_error_standard_error: NDArray[float64]
+
+
+def context_moments(
+    head: Head, threshold: ArrayLike, n_examples: ArrayLike, design: Design | None = None
+) -> ContextMoments:
+    """Exact moments of `F - alpha` over contexts of `n_examples`, without sampling (MODEL §6).
+
+    All three arguments broadcast; the sizes of one head and threshold share one pass. The bias is
+    good to 6e-15 of the root mean square, the mean square error to 1.3e-14 relative for
+    `|mu| l <= 60`, both to 1.2e-13 at 1e4, for 1 to 1e6 examples, any label score, and thresholds
+    up to the ends. Time and memory grow with the scale.
+
+    Parameters
+    ----------
+    head : Head, fields of shape (...)
+        With `|scale| * half_width` at most 1e5.
+    threshold : array_like, shape (...)
+        The task, in the units of `head.half_width`.
+    n_examples : array_like of whole numbers, shape (...)
+        At least 1.
+    design : Design, optional
+        Uniform on the head's interval by default. Only its feature density matters.
+
+    Raises
+    ------
+    ValueError
+        If a threshold lies outside the interval, a size is no whole number of at least 1, shapes do
+        not broadcast, the half widths differ, or the scale is too large.
+
+    Examples
+    --------
+    >>> moments = context_moments(Head.from_tube(np.log(2), 32), 0.0, [8, 128, 65536])
+    >>> print(moments.root_mean_square.round(5))
+    [0.29757 0.04032 0.03126]
+    """
+    cells = _cells(head, threshold, n_examples, design)
+    moments = np.empty((2, cells.sizes.size))
+    order = np.argsort(cells.pair, kind="stable")
+    starts = np.flatnonzero(np.diff(cells.pair[order], prepend=-1))
+    for cell in np.split(order, starts)[1:]:
+        lam, delta, mu, s, r = cells.units[:, cells.pair[cell[0]]]
+        moments[:, cell] = unit_moments(lam, delta, mu, s, r, cells.sizes[cell], cells.design)
+    width = head.half_width
+    return ContextMoments(
+        (width * moments[0]).reshape(cells.shape),
+        (width * (width * moments[1])).reshape(cells.shape),
+    )
+
+
+def context_moments_sampled(
+    head: Head,
+    threshold: ArrayLike,
+    n_examples: ArrayLike,
+    n_contexts: int,
+    rng: Seed = None,
+    design: Design | None = None,
+) -> SampledMoments:
+    """The same moments from `n_contexts` drawn contexts for each cell, with standard errors.
+
+    Nothing but the definition of the predictor, as an independent check.
+
+    Parameters
+    ----------
+    head, threshold, n_examples, design
+        As in `context_moments`.
+    n_contexts : int
+        At least 2.
+    rng : Generator, SeedSequence, int or None
+        Source of the contexts.
+
+    Raises
+    ------
+    ValueError
+        As in `context_moments`, or if `n_contexts` is no whole number of at least 2.
+    """
+    if not (isinstance(n_contexts, int | np.integer) and n_contexts >= 2):
+        raise ValueError(f"n_contexts must be a whole number of at least 2, got {n_contexts!r}")
+    cells = _cells(head, threshold, n_examples, design)
+    generator = np.random.default_rng(rng)
+    lam = np.broadcast_to(head.label_score, cells.pair_shape).ravel()
+    mu = np.broadcast_to(head.scale, cells.pair_shape).ravel()
+    alpha = np.broadcast_to(np.asarray(threshold, dtype=float64), cells.pair_shape).ravel()
+    columns = np.empty((4, cells.sizes.size))
+    for cell, pair in enumerate(cells.pair):
+        errors = _sampled_errors(
+            lam[pair],
+            mu[pair],
+            alpha[pair],
+            int(cells.sizes[cell]),
+            n_contexts,
+            generator,
+            cells.design,
+        )
+        for row, sample in ((0, errors), (1, errors**2)):
+            columns[row, cell] = sample.mean()
+            columns[row + 2, cell] = sample.std(ddof=1) / np.sqrt(n_contexts)
+    bias, mean_square, bias_error, mean_square_error = columns.reshape(4, *cells.shape)
+    return SampledMoments(bias, mean_square, bias_error, mean_square_error)
+
+
+_CHUNK = 2**20  # examples drawn at a time
+
+
+def _sampled_errors(
+    lam: float,
+    mu: float,
+    alpha: float,
+    n_examples: int,
+    n_contexts: int,
+    rng: np.random.Generator,
+    design: Design,
+) -> NDArray[float64]:
+    """`F - alpha` on each of the drawn contexts."""
+    chunk = max(1, _CHUNK // n_examples)
+    errors = []
+    for first in range(0, n_contexts, chunk):
+        tasks = np.full(min(chunk, n_contexts - first), alpha)
+        contexts = sample_contexts(design, tasks, n_examples, rng)
+        scores = lam * contexts.labels + mu * (contexts.features - alpha)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        gaps = contexts.features - alpha
+        errors.append((weights * gaps).sum(axis=1) / weights.sum(axis=1))
+    return np.concatenate(errors)
+
+
+def unit_moments(
+    lam: float,
+    delta: float,
+    mu: float,
+    s: float,
+    r: float,
+    sizes: NDArray[float64],
+    design: Design,
+    flips: LabelFlips | None = None,
+) -> NDArray[float64]:
+    """Bias and mean square error for each context size, shape `(2, sizes)`.
+
+    Scores, distances to the ends and moments are in units of the half width.
+    """
+    law = example_panels(lam, delta, mu, s, r, float(sizes.max()), design, flips)
+    example = transform(law, _CHANNELS)
+    moments = _integrals(example.phi, example.log_phi, example.moments.sum(axis=0), sizes)
+    if mu < 0.0:
+        moments[0] *= -1.0
+    return moments
+
+
+_CHANNELS = np.array([(G1, 1), (G2, 2)])
+_LOWEST_POWER = -80.0  # exp of it is nothing beside the peak of n A1 phi^(n-1)
+
+
+@kernel
+def _integrals(
+    phi: NDArray[float64],
+    log_phi: NDArray[float64],
+    averages: NDArray[float64],
+    sizes: NDArray[float64],
+) -> NDArray[float64]:
+    moments = np.zeros((2, sizes.size))
+    for k in range(phi.size):
+        a1, a2 = averages[0, k], averages[1, k]
+        if a2 == 0.0 or phi[k] == 0.0:
+            continue
+        for j in range(sizes.size):
+            n = sizes[j]
+            exponent = (n - 1.0) * log_phi[k]
+            if exponent > _LOWEST_POWER:
+                power = STEP * n * np.exp(exponent)
+                moments[0, j] += power * a1
+                moments[1, j] += power * (a2 + (n - 1.0) * a1 * a1 / phi[k])
+    return moments
+
+
+class _Cells(NamedTuple):
+    """Checked arguments, flat: every cell has a context size and a pair of head and threshold."""
+
+    design: Design
+    shape: tuple[int, ...]
+    pair_shape: tuple[int, ...]
+    sizes: NDArray[float64]  # (cells,)
+    pair: NDArray[np.int64]  # (cells,)
+    units: NDArray[float64]  # (5, pairs): lam, delta, mu l, s / l, r / l
+
+
+def _cells(
+    head: Head, threshold: ArrayLike, n_examples: ArrayLike, design: Design | None
+) -> _Cells:
+    width = head.half_width
+    design = Design(width) if design is None else design
+    if design.half_width != width:
+        raise ValueError(
+            f"head and design must have one half width, got {width!r} and {design.half_width!r}"
+        )
+    alpha = np.asarray(threshold)
+    if alpha.dtype.kind not in "iuf":
+        raise ValueError(f"threshold must be a real number or an array of them, got {threshold!r}")
+    alpha = alpha.astype(float64)
+    if not (np.abs(alpha) <= width).all():
+        raise ValueError(f"threshold must lie in [-{width!r}, {width!r}], got {threshold!r}")
+    sizes = context_sizes(n_examples)
+    try:
+        pair_shape = np.broadcast_shapes(head.shape, alpha.shape)
+        shape = np.broadcast_shapes(pair_shape, sizes.shape)
+    except ValueError:
+        raise ValueError(
+            "head, threshold and n_examples must broadcast, got shapes "
+            f"{head.shape}, {alpha.shape} and {sizes.shape}"
+        ) from None
+    lam, delta, mu = require_moderate(head)
+    pairs = np.broadcast_arrays(lam, delta, mu, (alpha + width) / width, (width - alpha) / width)
+    index = np.arange(pairs[0].size).reshape(pair_shape)
+    return _Cells(
+        design,
+        shape,
+        pair_shape,
+        np.broadcast_to(sizes, shape).ravel(),
+        np.broadcast_to(index, shape).ravel(),
+        np.array([column.ravel() for column in pairs]),
+    )
+
+
+def context_sizes(n_examples: ArrayLike) -> NDArray[float64]:
+    """`n_examples` as doubles; refused unless they are whole numbers of at least 1."""
+    sizes = np.asarray(n_examples)
+    if sizes.dtype.kind not in "iuf" or not ((sizes >= 1) & (sizes == np.floor(sizes))).all():
+        raise ValueError(f"n_examples must be whole numbers of at least 1, got {n_examples!r}")
+    if not np.isfinite(sizes).all():
+        raise ValueError("n_examples must be finite, got inf; limit_error is the infinite context")
+    return sizes.astype(float64)
+
+
+def require_moderate(head: Head) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
+    """`lam`, `delta` and `mu l`; refused where the scale makes an exact moment too long."""
+    scores = unit_scores(head)
+    if (np.abs(scores[2]) > LARGEST_SCALE).any():
+        raise ValueError(
+            f"scale * half_width must be at most {LARGEST_SCALE:g} for exact finite contexts, got "
+            f"{float(np.abs(scores[2]).max())!r}; use limit_error or context_moments_sampled"
+        )
+    return scores

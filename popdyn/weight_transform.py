@@ -1,0 +1,318 @@
+"""Laplace transform of one example's softmax weight, and its moments, on a grid (MODEL §6).
+
+With `w = exp(lam y + mu x)` the weight of one example, `phi(u) = E exp(-u w)` and the averages of
+`d^j (u w)^k exp(-u w)`, `d = x - alpha`, say all about a context of `n` independent examples. The
+grid is `y = log u` in steps of 1/4. Neither `u` nor `w` is ever formed: with `t = y + log w`
+everything is a function of `t`, and `log w` is measured from a positive example at the threshold.
+
+The features are cut into panels of width 2 in `log w`, which is a multiple of the step: all panels
+of a run see the same values of `t`, one table of functions of `t` serves them all, and a panel's
+share is a product of the table with its masses. A panel's table ends where `exp(-u w)` vanishes on
+it; before it begins, the panel counts with its whole mass in `phi`.
+
+Inside, half width 1 and `mu >= 0`. Label flips turn each panel into two, one of either label.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.compiled import kernel
+from popdyn.design import Design
+
+__all__ = [
+    "G1",
+    "G1_SLOPE",
+    "G2",
+    "G2_SLOPE",
+    "STEP",
+    "LabelFlips",
+    "Panels",
+    "Transform",
+    "example_panels",
+    "transform",
+]
+
+# Step of the trapezoid rule in y. Its error is the Fourier transform of the integrand at
+# 2 pi / STEP; for exp(k t - exp t) it is |Gamma(k + 25.1 i)|: 9e-17, 2e-15, 6e-14 for k = 1, 2, 3.
+STEP = 0.25
+_PANEL = 2.0  # in log w, 8 steps; 12 nodes give exp(-exp t) to 1e-15
+_STRIDE = 8
+_NODES = 12
+# No panel is wider than this in units of the half width, so that densities are resolved as well.
+_WIDEST = 0.25
+# Below t = -38 - log(n) all n examples together weigh less than 1e-16 of one with t = 0.
+_NEGLIGIBLE = 38.0
+_VANISHED = 4.2  # exp(-exp(4.2)) = 1e-29
+
+
+_NODE, _WEIGHT = np.polynomial.legendre.leggauss(_NODES)
+_BELOW = 0.5 * (1.0 - _NODE)  # distance of the nodes from the upper end of a panel of width 1
+_SHARES = 0.5 * _WEIGHT
+
+
+class LabelFlips(NamedTuple):
+    """Probability that a label is flipped, a function of `x - alpha`, with its break points."""
+
+    probability: Callable[[NDArray[float64]], NDArray[float64]]
+    breaks: tuple[float, ...] = ()
+
+
+class Panels(NamedTuple):
+    """The law of one example, panel by panel; runs of panels that follow one another downwards.
+
+    Attributes
+    ----------
+    reach : float
+        The table of a panel begins at `t = -reach`.
+    base : float
+        `log w` of a negative example at the threshold, if there were one.
+    groups : ndarray, shape (runs,)
+        0 where the label is positive, 1 where it is negative.
+    counts : ndarray, shape (runs,)
+        Panels in each run.
+    tops, widths : ndarray, shape (runs,)
+        `log w` at the upper end of a run's first panel, and the width of its panels in `log w`.
+    masses, gaps : ndarray, shape (panels, 12)
+        Probability of each node, and its `d = x - alpha`.
+    """
+
+    reach: float
+    base: float
+    groups: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    tops: NDArray[float64]
+    widths: NDArray[float64]
+    masses: NDArray[float64]
+    gaps: NDArray[float64]
+
+
+def example_panels(
+    lam: float,
+    delta: float,
+    mu: float,
+    s: float,
+    r: float,
+    n_examples: float,
+    design: Design,
+    flips: LabelFlips | None = None,
+) -> Panels:
+    """Law of an example for a task at distances `s` and `r` from the two ends.
+
+    Scores and distances are in units of the half width. `n_examples` is the largest context that
+    the transform is wanted for. For `mu < 0` this is the law of the mirrored task for the reflected
+    head: `gap` is then `alpha - x`.
+    """
+    side = 1.0
+    if mu < 0.0:
+        side, lam, delta, mu, s, r = -1.0, -lam, -delta, -mu, r, s
+    unit = side * design.half_width
+    density = design.feature_density
+    reach = _NEGLIGIBLE + float(np.log(n_examples))
+    # Groups further apart than this do not see each other; it keeps the grid short.
+    apart = 0.5 * (reach + 10.0)
+    if delta > apart:
+        lam, delta = apart + mu, apart
+    elif lam < -mu - apart:
+        lam, delta = -mu - apart, -2.0 * mu - apart
+    # log w at the upper end of the negatives, from whichever of its two forms has smaller terms
+    highest = mu * r - 2.0 * lam if abs(lam) < abs(delta) else -2.0 * delta - mu * s
+    breaks = {0.0} if flips is None else {0.0, *(point / unit for point in flips.breaks)}
+    cuts = [-s, *sorted(point for point in breaks if -s < point < r), r]
+
+    runs: list[tuple[int, int, float, float]] = []
+    masses: list[NDArray[float64]] = []
+    gaps: list[NDArray[float64]] = []
+    for low, high in pairwise(cuts):
+        true = 0 if high <= 0.0 else 1
+        for start, width, count in _pieces(low, high, mu):
+            gap = start - width * (np.arange(count)[:, None] + _BELOW)
+            mass = np.broadcast_to(0.5 * width * _SHARES, gap.shape)
+            if density is not None:
+                x = np.clip(gap + 0.5 * (s - r), -1.0, 1.0)
+                mass = mass * (2.0 * design.half_width * density(unit * x))
+            shares = [(true, mass)]
+            if flips is not None:
+                flipped = flips.probability(unit * gap)
+                shares = [(true, mass * (1.0 - flipped)), (1 - true, mass * flipped)]
+            for group, share in shares:
+                top = highest - mu * (r - start) if group else mu * start
+                runs.append((group, count, top, mu * width))
+                masses.append(share)
+                gaps.append(gap)
+    groups, counts, tops, widths = (np.array(column) for column in zip(*runs, strict=True))
+    return Panels(
+        reach,
+        highest - mu * r,
+        groups,
+        counts,
+        tops,
+        widths,
+        np.concatenate(masses),
+        np.concatenate(gaps),
+    )
+
+
+def _pieces(low: float, high: float, mu: float) -> Iterator[tuple[float, float, int]]:
+    """(upper end, panel width, number of panels) from `high` down: whole panels, then the rest."""
+    widest, n_whole = _WIDEST, 0
+    if mu * _WIDEST > _PANEL:
+        widest = _PANEL / mu
+        n_whole = int((high - low) / widest)
+        if n_whole:
+            yield high, widest, n_whole
+    start = high - n_whole * widest
+    n_rest = int(np.ceil((start - low) / widest))
+    for i in range(n_rest):
+        width = (start - low) / n_rest
+        yield start - i * width, width, 1
+
+
+class Transform(NamedTuple):
+    """Averages over one example on the grid `y = STEP (start + arange(size))`.
+
+    Attributes
+    ----------
+    start : int
+    phi, log_phi : ndarray, shape (size,)
+        `E exp(-u w)` and its logarithm, each to full relative precision.
+    moments : ndarray, shape (2, channels, size)
+        By label, positive and negative: the average of `z^j g(t)` for each channel `(g, j)`.
+    """
+
+    start: int
+    phi: NDArray[float64]
+    log_phi: NDArray[float64]
+    moments: NDArray[float64]
+
+
+# The functions g(t) of a channel, tau = exp t: g1 = tau exp(-tau), g2 = tau^2 exp(-tau), and their
+# derivatives with respect to t.
+G1, G2, G1_SLOPE, G2_SLOPE = 0, 1, 2, 3
+
+
+def transform(
+    law: Panels, channels: NDArray[np.int64], per_scale: float = 0.0, level: float = 0.0
+) -> Transform:
+    """Transform of an example's law.
+
+    `channels`, shape (channels, 2), lists pairs `(g, j)`. The moments are those of `z = x - alpha`,
+    or, with `per_scale = 1 / mu`, of `z = (t - level) / mu`, which is `x` seen from where the
+    weights are at this point of the grid and loses no digits in differences of `x`.
+    """
+    begins = np.ceil((-law.reach - law.tops) / STEP).astype(np.int64)
+    n_steps = int(np.ceil((law.reach + _VANISHED + _PANEL) / STEP))
+    start = int(begins.min())
+    size = int((begins + _STRIDE * (law.counts - 1)).max()) + n_steps - start
+    phi, log_phi = np.zeros(size), np.zeros(size)
+    moments = np.zeros((2, len(channels), size))
+    runs = law.groups, law.counts, law.widths, begins - start, begins * STEP + law.tops
+    functions = n_steps, channels, per_scale, level
+    _accumulate(*runs, law.masses, law.gaps, *functions, phi, log_phi, moments)
+    return Transform(start, phi, log_phi, moments)
+
+
+@kernel
+def _accumulate(
+    groups: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    widths: NDArray[float64],
+    begins: NDArray[np.int64],
+    highest: NDArray[float64],
+    masses: NDArray[float64],
+    gaps: NDArray[float64],
+    n_steps: int,
+    channels: NDArray[np.int64],
+    per_scale: float,
+    level: float,
+    phi: NDArray[float64],
+    log_phi: NDArray[float64],
+    moments: NDArray[float64],
+) -> None:
+    """Fill phi, log_phi and the moments; run `i` begins at `begins[i]`, its top at `highest[i]`."""
+    size = phi.size
+    n_channels = channels.shape[0]
+    table = np.empty((n_channels + 2, _NODES, n_steps))
+    complement = np.zeros(size)  # 1 - phi
+    entering, leaving = np.zeros(size + 1), np.zeros(size + 1)
+    x = np.empty(_NODES)
+    panel = 0
+    for run in range(counts.size):
+        _fill_table(table, highest[run], widths[run], channels, per_scale, level)
+        for at in range(begins[run], begins[run] + _STRIDE * counts[run], _STRIDE):
+            mass, gap = masses[panel], gaps[panel]
+            panel += 1
+            entering[at] += mass.sum()
+            leaving[at + n_steps] += mass.sum()
+            _add_share(complement[at : at + n_steps], mass, table[0])
+            _add_share(phi[at : at + n_steps], mass, table[1])
+            for c in range(n_channels):
+                for i in range(_NODES):
+                    x[i] = mass[i] * gap[i] ** channels[c, 1] if per_scale == 0.0 else mass[i]
+                _add_share(moments[groups[run], c, at : at + n_steps], x, table[c + 2])
+    gone = 0.0
+    for k in range(size):
+        gone += leaving[k]
+        complement[k] += gone
+    waiting = 0.0
+    for k in range(size - 1, -1, -1):
+        phi[k] += waiting
+        waiting += entering[k]
+    for k in range(size):
+        log_phi[k] = np.log1p(-complement[k]) if complement[k] < 0.5 else np.log(phi[k])
+
+
+@kernel
+def _fill_table(
+    table: NDArray[float64],
+    highest: float,
+    width: float,
+    channels: NDArray[np.int64],
+    per_scale: float,
+    level: float,
+) -> None:
+    """Rows `1 - exp(-tau)`, `exp(-tau)` and the channels; `t = highest` at the panel's top."""
+    g = np.empty(4)
+    for i in range(_NODES):
+        for k in range(table.shape[2]):
+            t = highest + STEP * k - _BELOW[i] * width
+            tau = np.exp(t)
+            decay = np.exp(-tau)
+            table[0, i, k] = -np.expm1(-tau)
+            table[1, i, k] = decay
+            g[G1] = tau * decay
+            g[G2] = tau * g[G1]
+            g[G1_SLOPE] = g[G1] - g[G2]
+            g[G2_SLOPE] = (2.0 - tau) * g[G2]
+            z = (t - level) * per_scale
+            for c in range(channels.shape[0]):
+                value = g[channels[c, 0]]
+                if per_scale != 0.0:
+                    value *= z ** channels[c, 1]
+                table[c + 2, i, k] = value
+
+
+@kernel
+def _add_share(total: NDArray[float64], x: NDArray[float64], rows: NDArray[float64]) -> None:
+    """`total += x @ rows`, written out so that the loop over the grid is vectorized."""
+    a, b, c, d, e, f = x[0], x[1], x[2], x[3], x[4], x[5]
+    g, h, i, j, m, n = x[6], x[7], x[8], x[9], x[10], x[11]
+    for k in range(total.size):
+        total[k] += (
+            a * rows[0, k]
+            + b * rows[1, k]
+            + c * rows[2, k]
+            + d * rows[3, k]
+            + e * rows[4, k]
+            + f * rows[5, k]
+            + g * rows[6, k]
+            + h * rows[7, k]
+            + i * rows[8, k]
+            + j * rows[9, k]
+            + m * rows[10, k]
+            + n * rows[11, k]
+        )
