@@ -1,6 +1,7 @@
 """Compilation of the scalar kernels, cached on disk wherever a cache can be kept."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ __all__ = ["kernel"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_FOLDER = Path(__file__).parent.parent  # which the package lies in
+
 
 def kernel(function: Callable[P, T]) -> Callable[P, T]:
     """Compile a function of floats and arrays to machine code that holds no lock.
@@ -23,21 +26,27 @@ def kernel(function: Callable[P, T]) -> Callable[P, T]:
     options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
     try:
         compiled = numba.njit(cache=True, **options)(function)
-        # Numba renews a cached kernel when its own file changes, but not when a kernel that it
-        # calls does, and would go on with the old one after an update: stamp it with all of them.
+        # Numba renews a cached kernel when its own file changes, but not when that of a kernel it
+        # calls does, and would go on with the old code after an update: stamp it with them all.
         file = compiled._cache._cache_file
-        file._source_stamp = (file._source_stamp, _kernel_sources())
+        file._source_stamp = (file._source_stamp, _kernel_sources(function.__code__.co_filename))
     except (RuntimeError, AttributeError):  # no folder to write to; a Numba that cannot be stamped
         compiled = numba.njit(**options)(function)
     return cast(Callable[P, T], compiled)
 
 
 @cache
-def _kernel_sources() -> str:
-    """Digest of every source file of the package that holds kernels."""
+def _kernel_sources(file: str) -> str:
+    """Digest of a source file and of those it imports kernels or constants from, or may do."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    seen, todo = set(), [Path(file)]
+    while todo:
+        path = todo.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
         source = path.read_bytes()
-        if b"import kernel" in source:
-            digest.update(source)
+        digest.update(source)
+        modules = re.findall(r"^from ([\w.]+) import", source.decode(), re.MULTILINE)
+        todo += [_FOLDER.joinpath(*name.split(".")).with_suffix(".py") for name in modules]
     return digest.hexdigest()
