@@ -2,13 +2,13 @@
 
 The softmax average is split by label. A threshold at distances `s` and `r` from the two ends has
 its positives in `[0, s]` below it and its negatives in `[0, r]` above; each group is a truncated
-exponential law with its own mean and cumulants, and one log odds divides the weight between them:
+exponential law with its own mass, mean and cumulants, and the masses divide the weight:
 
     F - alpha = P- B - P+ A,   A, B the mean distances of the positives and negatives,
     dF/dlam = -2 P+ P- (A + B),   dF/dmu = P+ v+ + P- v- + P+ P- (A + B)^2
 
 Nothing cancels at any scale, through `mu = 0` and at both ends, other than where `F - alpha`
-changes sign. Inside, half width 1 and `mu >= 0`; a negative scale swaps the ends.
+changes sign. Inside, half width 1 and `mu >= 0`: a negative scale is mirrored, the ends swapped.
 """
 
 import numpy as np
@@ -18,39 +18,42 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.design import Density, Design
-from popdyn.exponentials import exponential_cumulants, mass
+from popdyn.exponentials import exponential_law
 from popdyn.quadrature import legendre_rule, unit_scores
 
 __all__ = ["limit_error"]
 
 
 @kernel
-def log_odds(s: float, r: float, lam: float, delta: float, mu: float, log_masses: float) -> float:
-    """Log of the softmax weight of the negatives over that of the positives.
+def exponent_at(s: float, r: float, lam: float, delta: float, mu: float) -> float:
+    """Log of the heaviest negative's weight over the heaviest positive's, at a threshold.
 
-    `log_masses` is the log of the ratio of their masses, each relative to its largest weight. Of
-    the two forms of the exponent, `-2 delta - mu s = mu r - 2 lam`, the one with smaller terms.
+    Of its two forms, `-2 delta - mu s = mu r - 2 lam`, the one with the smaller terms.
     """
     if abs(lam) < abs(delta):
-        return mu * r - 2.0 * lam + log_masses
-    return -2.0 * delta - mu * s + log_masses
+        return mu * r - 2.0 * lam
+    return -2.0 * delta - mu * s
 
 
 @kernel
-def group_weights(odds: float) -> tuple[float, float]:
-    """Softmax weights `P+`, `P-` of the two groups, each to full relative precision."""
-    return 1.0 / (1.0 + np.exp(odds)), 1.0 / (1.0 + np.exp(-odds))
+def group_weights(positive: float, negative: float, exponent: float) -> tuple[float, float]:
+    """Softmax weights `P+`, `P-` of groups of these masses, each to full relative precision."""
+    if exponent > 0.0:
+        positive *= np.exp(-exponent)
+    else:
+        negative *= np.exp(exponent)
+    total = positive + negative
+    return positive / total, negative / total
 
 
 @kernel
 def uniform_groups(
-    s: float, r: float, lam: float, delta: float, mu: float
+    s: float, r: float, exponent: float, mu: float
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """`P+, P-, A, B, v+, v-, dv+/dmu, dv-/dmu` for uniform features."""
-    mean_s, variance_s, slope_s = exponential_cumulants(mu * s)
-    mean_r, variance_r, slope_r = exponential_cumulants(mu * r)
-    log_masses = np.log(r * mass(mu * r) / (s * mass(mu * s)))
-    positive, negative = group_weights(log_odds(s, r, lam, delta, mu, log_masses))
+    mass_s, mean_s, variance_s, slope_s = exponential_law(mu * s)
+    mass_r, mean_r, variance_r, slope_r = exponential_law(mu * r)
+    positive, negative = group_weights(s * mass_s, r * mass_r, exponent)
     return (
         positive,
         negative,
@@ -105,17 +108,28 @@ def second_derivatives(
 
 @kernel
 def _uniform_errors(
+    s: NDArray[float64], r: NDArray[float64], exponent: NDArray[float64], mu: NDArray[float64]
+) -> NDArray[float64]:
+    errors = np.empty(s.size)
+    for i in range(s.size):
+        positive, negative, below, above = uniform_groups(s[i], r[i], exponent[i], mu[i])[:4]
+        errors[i] = negative * above - positive * below
+    return errors
+
+
+@kernel
+def exponents(
     s: NDArray[float64],
     r: NDArray[float64],
     lam: NDArray[float64],
     delta: NDArray[float64],
     mu: NDArray[float64],
 ) -> NDArray[float64]:
-    errors = np.empty(s.size)
+    """`exponent_at` for rows."""
+    found = np.empty(s.size)
     for i in range(s.size):
-        positive, negative, below, above = uniform_groups(s[i], r[i], lam[i], delta[i], mu[i])[:4]
-        errors[i] = negative * above - positive * below
-    return errors
+        found[i] = exponent_at(s[i], r[i], lam[i], delta[i], mu[i])
+    return found
 
 
 # --- any feature density --------------------------------------------------------------------------
@@ -128,17 +142,16 @@ _GROUP_ORDER = 20
 
 def density_groups(
     density: Density,
+    half_width: float,
     s: NDArray[float64],
     r: NDArray[float64],
-    lam: NDArray[float64],
-    delta: NDArray[float64],
+    exponent: NDArray[float64],
     mu: NDArray[float64],
-    half_width: float,
 ) -> NDArray[float64]:
     """The eight numbers of `uniform_groups` for features of any density, shape `(8, n)`.
 
-    The arguments are those of `uniform_groups`, rows of shape `(n,)`, for half width 1; the
-    density is a function on `[-half_width, half_width]`.
+    The last four arguments are those of `uniform_groups`, rows of shape `(n,)`, for half width 1;
+    the density is a function on `[-half_width, half_width]`.
     """
 
     def group(length: NDArray[float64], top: NDArray[float64]) -> tuple[NDArray[float64], ...]:
@@ -148,12 +161,10 @@ def density_groups(
 
     mass_s, below, v_plus, third_plus = group(s, np.where(s < r, s - 1.0, 1.0 - r))
     mass_r, from_top, v_minus, third_minus = group(r, np.ones_like(r))
-    with np.errstate(divide="ignore"):
-        log_masses = np.log(mass_r) - np.log(mass_s)
     groups = np.stack(
         (mass_s, mass_r, below, r - from_top, v_plus, v_minus, -third_plus, -third_minus)
     )
-    _divide_weight(s, r, lam, delta, mu, log_masses, groups)
+    _divide_weight(groups, exponent)
     return groups
 
 
@@ -180,18 +191,9 @@ def _cumulants(points: NDArray[float64], weights: NDArray[float64]) -> tuple[NDA
 
 
 @kernel
-def _divide_weight(
-    s: NDArray[float64],
-    r: NDArray[float64],
-    lam: NDArray[float64],
-    delta: NDArray[float64],
-    mu: NDArray[float64],
-    log_masses: NDArray[float64],
-    groups: NDArray[float64],
-) -> None:
-    for i in range(s.size):
-        odds = log_odds(s[i], r[i], lam[i], delta[i], mu[i], log_masses[i])
-        groups[0, i], groups[1, i] = group_weights(odds)
+def _divide_weight(groups: NDArray[float64], exponent: NDArray[float64]) -> None:
+    for i in range(exponent.size):
+        groups[0, i], groups[1, i] = group_weights(groups[0, i], groups[1, i], exponent[i])
 
 
 # --- the public predictor -------------------------------------------------------------------------
@@ -222,8 +224,8 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     Examples
     --------
     >>> head = Head.from_ratio(0.2, 800)
-    >>> print(limit_error(head, [-1, -0.999, 0, 0.999, 1]).round(12))
-    [ 1.99875  1.99775  0.99875 -0.00125 -0.00125]
+    >>> limit_error(head, [-1, -0.999, 0, 0.999, 1]).round(12).tolist()
+    [1.99875, 1.99775, 0.99875, -0.00125, -0.00125]
     """
     width = head.half_width
     if design is not None and design.half_width != width:
@@ -246,22 +248,18 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     alpha, lam, delta, mu = (np.array(field).ravel() for field in fields)
     s, r = (alpha + width) / width, (width - alpha) / width
     errors = np.empty(alpha.size)
-    for mirrored in (False, True):
-        rows = (mu < 0.0) == mirrored
-        if not rows.any():
-            continue
-        scores = lam[rows], delta[rows], mu[rows]
-        if mirrored:
-            arguments = r[rows], s[rows], *(-score for score in scores)
+    for sign in (1.0, -1.0):
+        rows = (mu < 0.0) == (sign < 0.0)
+        ends = (s[rows], r[rows]) if sign > 0.0 else (r[rows], s[rows])
+        scale = sign * mu[rows]
+        exponent = exponents(*ends, sign * lam[rows], sign * delta[rows], scale)
+        seen = design if design is None or sign > 0.0 else design.mirrored
+        if seen is None or seen.feature_density is None:
+            found = _uniform_errors(*ends, exponent, scale)
         else:
-            arguments = s[rows], r[rows], *scores
-        if design is None or design.feature_density is None:
-            found = _uniform_errors(*arguments)
-        else:
-            seen = design.mirrored if mirrored else design
-            positive, negative, below, above = density_groups(
-                seen.feature_density, *arguments, width
-            )[:4]
+            positive, negative, below, above, *_ = density_groups(
+                seen.feature_density, width, *ends, exponent, scale
+            )
             found = negative * above - positive * below
-        errors[rows] = -width * found if mirrored else width * found
+        errors[rows] = sign * width * found
     return errors.reshape(shape)[()]

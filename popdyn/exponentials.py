@@ -17,12 +17,13 @@ from scipy.special import zeta
 
 from popdyn.compiled import kernel
 
-__all__ = ["changes_from_uniform", "exponential_cumulants", "mass"]
+__all__ = ["changes_from_uniform", "exponential_law", "mass"]
 
 # Below this z the differences of the closed forms would cost digits (25-fold in dv/dz), above it
 # the Bernoulli series, whose radius is 2 pi, would need more terms.
 _SERIES_BORDER = 2.5
 _N_TERMS = 24  # (2.5 / (2 pi))^(2 * 24), times 4 * 24^2 in the slope, is below 1e-16
+_FEW_BORDER, _N_FEW = 0.5, 9  # and so for the first terms alone up to here
 
 _K = np.arange(1, _N_TERMS + 1)
 # B_2k / (2k)!, from the zeta function
@@ -40,28 +41,30 @@ def mass(z: float) -> float:
 
 
 @kernel
-def exponential_cumulants(z: float) -> tuple[float, float, float]:
-    """Mean, variance, and `d variance / dz`, of `exp(-z u)` on the unit interval, `z >= 0`.
+def exponential_law(z: float) -> tuple[float, float, float, float]:
+    """Mass, mean, variance, and `d variance / dz`, of `exp(-z u)` on the unit interval, `z >= 0`.
 
-    Relative accuracy 4e-16 in the mean, 6e-16 in the variance, 4e-15 in its slope.
+    Relative accuracy 2e-16 in mass and mean, 6e-16 in the variance, 4e-15 in its slope.
     """
     if z < _SERIES_BORDER:
         square = z * z
         mean, variance, slope = 0.0, 0.0, 0.0
-        for k in range(_N_TERMS - 1, 0, -1):
+        for k in range(_N_TERMS - 1 if z > _FEW_BORDER else _N_FEW - 1, 0, -1):
             mean = mean * square + _MEAN[k]
             variance = variance * square + _VARIANCE[k]
             slope = slope * square + _SLOPE[k]
         return (
+            mass(z),
             0.5 + z * (_MEAN[0] + square * mean),
             _VARIANCE[0] + square * variance,
             z * slope,
         )
     tail = np.exp(-z)
-    rest = -np.expm1(-z)
+    rest = 1.0 - tail
     ratio = tail / rest
     inverse = 1.0 / z
     return (
+        rest * inverse,
         inverse - ratio,
         inverse * inverse - ratio / rest,
         ratio * (1.0 + tail) / (rest * rest) - 2.0 * inverse * inverse * inverse,

@@ -43,11 +43,16 @@ class Nodes(NamedTuple):
         Distances `s` and `r` to the lower and the upper end, each to full relative precision.
     weights : ndarray, shape (..., n)
         They sum to 1. Nodes of weight 0 pad the heads that need fewer of them.
+    exponent : ndarray, shape (..., n), or None
+        `mu r - 2 lam = -2 delta - mu s`, of the mirror image where the scale is negative. A rule
+        that places its nodes around a zero of it knows it better than the two distances do: at
+        `mu = 1e9` their last digit is worth 1e-7. None: to be had from the distances.
     """
 
     lower: NDArray[float64]
     upper: NDArray[float64]
     weights: NDArray[float64]
+    exponent: NDArray[float64] | None = None
 
 
 class Rule(Protocol):
@@ -148,10 +153,13 @@ def order_needed(head: "Head") -> NDArray[float64]:
     entire = np.arcsinh(np.sqrt(_ENTIRE / rate * (_ENTIRE / rate + 2.0)))
     log_rho = np.minimum(log_rho, entire)
     goal = _LOG_AMPLITUDE - math.log(RESOLVED)
-    return np.ceil(goal / (2.0 * log_rho))
+    return np.ceil(goal / (2.0 * log_rho)) + _FEWEST
 
 
-_ENTIRE = 18.0  # growth exp(18) of exp(-mu s) that the ellipse may take in
+_ENTIRE = (
+    4.0  # so much of its exponent is resolved, measured at `lam = mu l`, where no pole is left
+)
+_FEWEST = 3  # nodes beyond the estimate, which counts where the layer is wide
 
 
 @lru_cache(maxsize=32)
@@ -209,7 +217,8 @@ def _legendre(order: int, gap: float) -> tuple[float, float]:
 # Panels in mu s around the point where the labels lose to the features (the lower end for
 # lam >= mu l). Beyond 45 the exponentials are below 1e-19 and what is left is a polynomial.
 _OFFSETS = np.array([-45.0, -24.0, -12.0, -5.0, -1.5, 0.0, 1.5, 5.0, 12.0, 24.0, 45.0])
-_MILD_SCALE = 0.1  # below it exp(mu x) has nothing to resolve
+_MILD_RADIUS = 0.5  # below it the softmax weights have nothing to resolve
+_LEAST_RATE = 3.0  # at smaller scales the panels stay as at this one: the polynomials are left
 _GRADED_SPAN = 8.0  # panel width in v; exp(v) is resolved to 1e-16 by 16 nodes
 _LOWEST_LAYER = 1e-300  # a thinner layer contributes nothing above underflow
 _MAX_PANELS = _OFFSETS.size + 1 + math.ceil(-math.log(_LOWEST_LAYER) / _GRADED_SPAN)
@@ -248,9 +257,9 @@ class BoundaryGraded:
         lam, delta, mu = unit_scores(head)
         distances, weights = legendre_rule(self.order)
         panels, counts = _panels(lam.ravel(), delta.ravel(), mu.ravel())
-        nodes = np.empty((3, lam.size, self.order * int(counts.max(initial=1))))
-        _fill(panels, counts, distances, weights, head.half_width, nodes)
-        return Nodes(*nodes.reshape(3, *head.shape, -1))
+        nodes = np.empty((4, lam.size, self.order * int(counts.max(initial=1))))
+        _panel_nodes(panels, counts, distances, weights, head.half_width, nodes)
+        return Nodes(*nodes.reshape(4, *head.shape, -1))
 
     @property
     def companion(self) -> Rule:
@@ -261,59 +270,70 @@ class BoundaryGraded:
 def _panels(
     label_scores: NDArray[float64], excesses: NDArray[float64], scales: NDArray[float64]
 ) -> tuple[NDArray[float64], NDArray[np.int64]]:
-    """Panels of each head on `[0, 2]`: rows (upper end?, layer width or 0, first, last)."""
+    """Panels of each head on `[0, 2]` and their number; `_panel_nodes` reads the rows.
+
+    A row is: measured from the upper end?, first and last point, exponent at the first point,
+    its slope; and for a graded panel, whose points are `v`, its layer and the factor of `exp(v)`.
+    """
     n_heads = scales.size
-    panels = np.zeros((n_heads, _MAX_PANELS, 4))
+    panels = np.zeros((n_heads, _MAX_PANELS, 7))
     counts = np.zeros(n_heads, dtype=np.int64)
-    edges = np.empty((_OFFSETS.size + 2, 2))
+    edges = np.empty((_OFFSETS.size + 2, 3))  # distances to both ends, exponent
     for i in range(n_heads):
         mirrored = scales[i] < 0.0
         sign = -1.0 if mirrored else 1.0
         lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
-        edges[0] = 0.0, 2.0
+        edges[0] = 0.0, 2.0, -2.0 * delta
         n_edges = 1
-        if mu > _MILD_SCALE:
-            centre_lower = min(2.0 * max(-delta, 0.0) / mu, 2.0)
-            centre_upper = min(2.0 * max(lam, 0.0) / mu, 2.0)
+        if max(abs(lam), mu) > _MILD_RADIUS:
+            centre_lower, centre_upper, centre_exponent = -2.0 * delta / mu, 2.0 * lam / mu, 0.0
+            if delta >= 0.0:
+                centre_lower, centre_upper, centre_exponent = 0.0, 2.0, -2.0 * delta
+            elif lam <= 0.0:
+                centre_lower, centre_upper, centre_exponent = 2.0, 0.0, -2.0 * lam
+            rate = max(mu, _LEAST_RATE)
             for offset in _OFFSETS:
-                lower = centre_lower + offset / mu
-                upper = centre_upper - offset / mu
+                lower = centre_lower + offset / rate
+                upper = centre_upper - offset / rate
                 further = lower > edges[n_edges - 1, 0] or upper < edges[n_edges - 1, 1]
                 if further and lower > 0.0 and upper > 0.0:
-                    edges[n_edges] = lower, upper
+                    edges[n_edges] = lower, upper, centre_exponent - offset * (mu / rate)
                     n_edges += 1
-        edges[n_edges] = 2.0, 0.0
+        edges[n_edges] = 2.0, 0.0, -2.0 * lam
         reach = 2.0 * mass(2.0 * mu)
-        layer_lower = reach * np.exp(-2.0 * delta)
-        layer_upper = reach * np.exp(2.0 * lam)
+        layer_lower = max(reach * np.exp(-2.0 * delta), _LOWEST_LAYER * edges[1, 0])
+        layer_upper = max(reach * np.exp(2.0 * lam), _LOWEST_LAYER * edges[n_edges - 1, 1])
         count = 0
         for j in range(n_edges):
             upper_end = edges[j, 0] + edges[j + 1, 0] > 2.0
             layer = 0.0
             if j == 0 and layer_lower < edges[1, 0]:
-                upper_end, layer = False, max(layer_lower, _LOWEST_LAYER * edges[1, 0])
+                upper_end, layer = False, layer_lower
             if j == n_edges - 1 and layer_upper < edges[j, 1]:
-                upper_end, layer = True, max(layer_upper, _LOWEST_LAYER * edges[j, 1])
+                upper_end, layer = True, layer_upper
             if upper_end:
-                first, last = edges[j + 1, 1], edges[j, 1]
+                first, last, exponent, slope = edges[j + 1, 1], edges[j, 1], edges[j + 1, 2], mu
             else:
-                first, last = edges[j, 0], edges[j + 1, 0]
-            n_parts = 1
-            if layer > 0.0:
-                last = np.log1p(last / layer)
-                n_parts = int(np.ceil(last / _GRADED_SPAN))
+                first, last, exponent, slope = edges[j, 0], edges[j + 1, 0], edges[j, 2], -mu
+            near_end = 1.0 if upper_end != mirrored else 0.0
+            if layer == 0.0:
+                panels[i, count] = near_end, first, last, exponent, slope, 0.0, 0.0
+                count += 1
+                continue
+            span = np.log1p(last / layer)
+            n_parts = int(np.ceil(span / _GRADED_SPAN))
             for part in range(n_parts):
-                panels[i, count, 0] = 1.0 if upper_end != mirrored else 0.0
-                panels[i, count, 1] = layer
-                panels[i, count, 2] = first + (last - first) * part / n_parts
-                panels[i, count, 3] = first + (last - first) * (part + 1) / n_parts
+                v, factor = span * part / n_parts, layer
+                if 2 * part >= n_parts and part > 0:  # from the far end, or exp(v) costs digits
+                    v, factor = v - span, layer + last
+                panels[i, count] = near_end, v, v + span / n_parts, exponent, slope, layer, factor
                 count += 1
         counts[i] = count
     return panels, counts
 
 
 @kernel
-def _fill(
+def _panel_nodes(
     panels: NDArray[float64],
     counts: NDArray[np.int64],
     distances: NDArray[float64],
@@ -323,22 +343,26 @@ def _fill(
 ) -> None:
     order = distances.size
     for i in range(counts.size):
-        nodes[0, i, order * counts[i] :] = half_width
-        nodes[1, i, order * counts[i] :] = half_width
-        nodes[2, i, order * counts[i] :] = 0.0
+        nodes[:2, i, order * counts[i] :] = half_width
+        nodes[2:, i, order * counts[i] :] = 0.0
         for j in range(counts[i]):
-            upper_end, layer, first, last = panels[i, j]
-            near = 1 if upper_end else 0
+            near_end, first, last, exponent, slope, layer, factor = panels[i, j]
+            near = int(near_end)
             half = 0.5 * (last - first)
             for m in range(order):
-                v = first + half * distances[m]
+                step = half * distances[m]
+                point = first + step
                 weight = 0.5 * half * weights[m]
                 if layer > 0.0:
-                    weight *= layer * np.exp(v)
-                    v = layer * np.expm1(v)
-                nodes[near, i, order * j + m] = half_width * v
-                nodes[1 - near, i, order * j + m] = half_width * (2.0 - v)
+                    growth = np.exp(point)
+                    weight *= factor * growth
+                    # close to the end the difference would cancel
+                    point = layer * np.expm1(point) if factor == layer else factor * growth - layer
+                    step = point
+                nodes[near, i, order * j + m] = half_width * point
+                nodes[1 - near, i, order * j + m] = half_width * (2.0 - point)
                 nodes[2, i, order * j + m] = weight
+                nodes[3, i, order * j + m] = exponent + slope * step
 
 
 # --- drawn tasks ----------------------------------------------------------------------------------
