@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from popdyn.quadrature import equal_weights as equal_weights
     from popdyn.quadrature import gauss_legendre as gauss_legendre
     from popdyn.risk.arbitrary_precision import ArbitraryPrecisionRisk as ArbitraryPrecisionRisk
+    from popdyn.risk.closed_form import ClosedFormRisk as ClosedFormRisk
     from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
     "ContextMoments": "popdyn.context_moments",
+    "ClosedFormRisk": "popdyn.risk.closed_form",
     "Corpus": "popdyn.corpus",
     "Design": "popdyn.design",
     "Head": "popdyn.coordinates",
