@@ -43,7 +43,8 @@ def in_tube_coordinates(ell, by_delta, by_scale):
 def truncated(expression, order):
     """Terms of a polynomial in 1/mu through mu^-order."""
     inverse = symbols("x")
-    coefficients = sympy.Poly(expression.subs(mu, 1 / inverse), inverse).all_coeffs()[::-1]
+    polynomial = sympy.Poly(sympy.cancel(expression.subs(mu, 1 / inverse)), inverse)
+    coefficients = polynomial.all_coeffs()[::-1]
     return sum(c * mu**-k for k, c in enumerate(coefficients[: order + 1]))
 
 
