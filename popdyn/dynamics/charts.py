@@ -18,6 +18,11 @@ __all__ = ["Chart", "LinearChart", "TubeChart", "chart_at"]
 TUBE_FROM = 2.0
 TUBE_UNTIL = 1.0
 
+# Trial steps of a solver can go astray, most of all where a layer is met after a long quiet. They
+# are held to these factors of the border and of the unit; the solver then sees that they are bad.
+_STRAY_BELOW = 1e-3
+_STRAY_ABOVE = 1e100
+
 
 @dataclass(frozen=True)
 class LinearChart:
@@ -84,6 +89,10 @@ class LinearChart:
             return 0.0
         slope = self.half_width * self.scale_unit + 1.0 / state[1]
         return float(self.unit * velocity[0] - slope * velocity[1])
+
+    def held(self, state: NDArray[float64]) -> NDArray[float64]:
+        """The state itself: no trial step leaves the plane."""
+        return state
 
     def left_by(self, state: NDArray[float64]) -> bool:
         """Whether a head has gone where the tube chart serves better."""
@@ -160,6 +169,14 @@ class TubeChart:
     def tube_rate(self, state: NDArray[float64], velocity: NDArray[float64]) -> float:
         """Derivative of the tube coordinate along a velocity of the state, 0 where `mu <= 0`."""
         return float(velocity[0]) if self.sign > 0 else 0.0
+
+    def held(self, state: NDArray[float64]) -> NDArray[float64]:
+        """The state, or the nearest one whose scale is not astray."""
+        lowest = math.log(_STRAY_BELOW * TUBE_UNTIL / (self.unit * self.half_width))
+        highest = math.log(_STRAY_ABOVE)
+        if lowest <= state[1] <= highest:
+            return state
+        return np.array([state[0], min(max(state[1], lowest), highest)])
 
     def left_by(self, state: NDArray[float64]) -> bool:
         """Whether a head has gone where the linear chart serves better."""

@@ -84,9 +84,11 @@ class Field:
     njev: int = 0
 
     def velocity(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        state = self.chart.held(state)
         return self.chart.velocity(state, self.gradient(s, state)) * self.clock.rate(s)
 
     def jacobian(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        state = self.chart.held(state)
         gradient = self.gradient(s, state)
         return self.chart.jacobian(state, gradient, self.hessian(state)) * self.clock.rate(s)
 
@@ -96,7 +98,13 @@ class Field:
 
     def gradient(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
         self.nfev += 1
-        head = self.chart.head(state)
+        try:
+            head = self.chart.head(state)
+        except ValueError as error:
+            raise RuntimeError(
+                f"a trial step at t={self.clock.time(s)!r} left the plane of heads: {error}; "
+                "use a smaller rtol, or an implicit method"
+            ) from error
         gradient = np.asarray(self.risk.gradient(head))
         if not (math.isfinite(gradient[0]) and math.isfinite(gradient[1])):
             raise RuntimeError(
@@ -298,8 +306,9 @@ class Integration:
         except _SolverGaveUp as failure:
             message = str(failure)
         else:
-            if solver.status != "failed":
+            if solver.status != "failed" and solver.t > solver.t_old:
                 return
+            message = message or "The step is below the spacing of log times."
         raise RuntimeError(
             f"{self.method} gave up at t={self.time!r}, {self.head!r}: {message} "
             f"Use a larger rtol (now {self.rtol!r}) or a more accurate risk"
