@@ -108,7 +108,7 @@ def derive(chain: Chain) -> ContextLaws:
     for power, words in ((1, "mu E[F - alpha]"), (2, "G^2 = mu^2 E (F - alpha)^2")):
         chain.checked(
             f"the law for {words}, v fixed, is that of a context of 10^8 examples",
-            partial(_law, power=power),
+            partial(law, power=power),
             partial(_scaled, power=power),
             [{v: 1}, {v: 4}],
             digits=7,
@@ -116,7 +116,7 @@ def derive(chain: Chain) -> ContextLaws:
         chain.checked(
             "and its series in 1/v, through v^-2",
             (-1) ** power * many[power - 1].subs(h, 1 / v),
-            partial(_law, power=power),
+            partial(law, power=power),
             [{v: 1000}],
             digits=8,
         )
@@ -169,7 +169,7 @@ def _grid(mp, end):
     return grid
 
 
-def _law(mp, v, power, grid=None):
+def law(mp, v, power, grid=None):
     total = mp.mpf(0)
     for ein, tin in grid or _grid(mp, 50):
         body = -v * ein if power == 1 else 2 * v * (tin - ein) + v**2 * ein**2
@@ -180,7 +180,7 @@ def _law(mp, v, power, grid=None):
 def _largest_ratio(mp):
     grid = _grid(mp, 200)
     places = [mp.mpf(2) ** k for k in range(-2, 8)] + [2 + mp.mpf(k) / 20 for k in range(1, 20)]
-    ratios = [mp.sqrt(_law(mp, v, 2, grid) / (1 + 2 / v**2)) for v in places]
+    ratios = [mp.sqrt(law(mp, v, 2, grid) / (1 + 2 / v**2)) for v in places]
     return max(ratios) if min(ratios) >= 1 else mp.nan
 
 
