@@ -5,7 +5,7 @@ import doctest
 import importlib
 import os
 import pkgutil
-import stat
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -14,12 +14,16 @@ from pathlib import Path
 import pytest
 
 import popdyn
+from popdyn.cli import main
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 IMPORT_SECONDS = 0.5  # measured 0.1 s: NumPy is not imported before a name is used
 
 MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(popdyn.__path__, prefix="popdyn.")
+    module.name
+    for module in pkgutil.walk_packages(popdyn.__path__, prefix="popdyn.")
+    if module.name != "popdyn.__main__"  # importing it runs the command
 )
 
 
@@ -48,19 +52,22 @@ def test_importing_leaves_a_heavy_module_alone(heavy):
 
 def test_importing_every_module_changes_no_global_state():
     code = f"""
-import decimal, importlib, locale, random, signal, sys, warnings
+import importlib, locale, random, signal, sys, warnings
 import matplotlib, mpmath, numpy as np, sympy
 
 def state():
+    # asking for the backend would choose one
+    names = matplotlib.rcParams.keys() - {{"backend"}}
+    settings = {{name: matplotlib.rcParams[name] for name in names}}
     return (
         np.geterr(), np.get_printoptions(), str(np.random.get_state()), mpmath.mp.dps,
-        mpmath.mp.pretty, dict(matplotlib.rcParams), warnings.filters[:], random.getstate(),
+        mpmath.mp.pretty, settings, warnings.filters[:], random.getstate(),
         locale.setlocale(locale.LC_ALL), signal.getsignal(signal.SIGINT), sys.excepthook,
     )
 
 import numba, scipy.integrate, scipy.special
 before = state()
-for module in {[name for name in MODULES if name != "popdyn.__main__"]!r}:
+for module in {MODULES!r}:
     importlib.import_module(module)
 print(state() == before, "matplotlib.pyplot" in sys.modules)
 """
@@ -97,3 +104,32 @@ def test_the_changelog_has_an_entry_for_the_version():
 def test_the_examples_in_docstrings_are_true(module):
     result = doctest.testmod(importlib.import_module(module))
     assert result.failed == 0
+
+
+def test_the_examples_in_the_readme_are_true():
+    result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert (result.failed, result.attempted > 0) == (0, True)
+
+
+def test_continuous_integration_runs_the_test_command_of_the_readme():
+    commands = re.findall(r"^    (python3 -m venv .* -m pytest)$", README, flags=re.MULTILINE)
+    assert len(commands) == 1
+    assert f"({commands[0]})" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_the_readme_names_only_files_that_exist():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert links
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def commands_of_the_readme():
+    return re.findall(r"^    (popdyn .*)$", README, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", commands_of_the_readme())
+def test_a_command_of_the_readme_works(command, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()[1:]) == 0
+    assert capsys.readouterr().out

@@ -1,0 +1,110 @@
+"""Imports point up one list, so that every module can be read with those above it alone."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "popdyn"
+
+# From the mathematics down to the surface. A module imports from those above it only.
+LAYERS = {
+    "mathematics": [
+        "popdyn.compiled",
+        "popdyn.polylog",
+        "popdyn.exponentials",
+    ],
+    "model": [
+        "popdyn.coordinates",
+        "popdyn.asymptotics",
+        "popdyn.design",
+        "popdyn.quadrature",
+        "popdyn.attention",
+        "popdyn.weight_transform",
+        "popdyn.corpus",
+        "popdyn.sampling",
+        "popdyn.context_moments",
+    ],
+    "risk": [
+        "popdyn.risk",
+        "popdyn.risk.protocol",
+        "popdyn.risk.power_series",
+        "popdyn.risk.large_scale",
+        "popdyn.risk.near_origin",
+        "popdyn.risk.small_scale",
+        "popdyn.risk.closed_form",
+        "popdyn.risk.infinite_context",
+        "popdyn.risk.finite_context",
+        "popdyn.risk.arbitrary_precision",
+    ],
+    "dynamics": [
+        "popdyn.dynamics",
+        "popdyn.dynamics.charts",
+        "popdyn.dynamics.integration",
+        "popdyn.dynamics.levels",
+        "popdyn.dynamics.trajectory",
+        "popdyn.dynamics.hitting",
+        "popdyn.dynamics.flow",
+    ],
+    "experiments": [
+        "popdyn.experiments",
+        "popdyn.experiments.population",
+    ],
+    "surface": [
+        "popdyn.plotting",
+        "popdyn.plotting.look",
+        "popdyn.plotting.population",
+        "popdyn.cli.parsing",
+        "popdyn.cli.output",
+        "popdyn.cli.progress",
+        "popdyn.cli.risk",
+        "popdyn.cli.flow",
+        "popdyn.cli.hit",
+        "popdyn.cli",
+        "popdyn.__main__",
+    ],
+}
+ORDER = [module for layer in LAYERS.values() for module in layer]
+LINES = 420  # a module has one noun: at 400 lines look for the second
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+# The package itself holds no code of its own: it hands out the public names when they are used.
+MODULES = {_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if _name(path) != "popdyn"}
+
+
+def _imports(path: Path) -> set[str]:
+    """Every module of popdyn that a file imports, wherever in the file it does so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written out in full"
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= submodules or {str(node.module)}
+    return {name for name in found if name.partition(".")[0] == "popdyn"}
+
+
+def test_the_list_names_every_module_and_nothing_else():
+    assert sorted(ORDER) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_up_the_list(module):
+    above = set(ORDER[: ORDER.index(module)])
+    assert _imports(MODULES[module]) <= above
+
+
+def test_the_predicted_laws_are_an_independent_witness():
+    assert _imports(MODULES["popdyn.asymptotics"]) <= {"popdyn.coordinates"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_is_short_enough_to_have_one_noun(module):
+    length = len(MODULES[module].read_text().splitlines())
+    assert length <= LINES
