@@ -20,6 +20,7 @@ Tests call `derive(Chain())` and compare the result with the popdyn function tha
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import mpmath
@@ -28,6 +29,7 @@ import sympy
 __all__ = ["Chain", "DerivationError", "Step", "show"]
 
 GUARD_DIGITS = 15  # carried beyond the digits that a step states
+SHOWN = 600  # characters of a result that `show` prints
 
 Side = sympy.Expr | Callable[..., Any]
 Point = Mapping[sympy.Symbol, int | str]
@@ -107,7 +109,7 @@ def show(derive: Callable[[Chain], tuple[Any, ...]]) -> None:
     result = derive(Chain(echo=print))
     print()
     for name, quantity in zip(result._fields, result, strict=True):  # type: ignore[attr-defined]
-        print(f"  {name} = {quantity}")
+        print(f"  {name} = {shorten(str(quantity), SHOWN)}")
     print()
 
 

@@ -54,7 +54,7 @@ def derive(chain: Chain) -> Predictor:
     chain.checked(
         "and is the ratio of the integrals that define it",
         (-1 / mu + in_excess).subs({s: alpha + ell, r: ell - alpha}),
-        _by_quadrature,
+        by_quadrature,
         [
             {ell: 1, mu: 3, lam: 4, alpha: "1/3"},
             {ell: 2, mu: "1/2", lam: "-2/3", alpha: "-3/2"},
@@ -89,7 +89,8 @@ def derive(chain: Chain) -> Predictor:
     return Predictor(remainder, -1 / mu + remainder, claimed_end)
 
 
-def _by_quadrature(mp, ell, mu, lam, a):
+def by_quadrature(mp, ell, mu, lam, a):
+    """F - alpha from the softmax integrals."""
     weights = [lambda x, y=y: mp.exp(lam * y + mu * x) for y in (1, -1)]
     parts = [(weights[0], (-ell, a)), (weights[1], (a, ell))]
     total = sum(mp.quad(weight, span) for weight, span in parts)

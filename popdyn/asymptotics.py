@@ -44,8 +44,8 @@ _FLOW_ACCURACY = 1e-13  # relative, of a flow's times; what two solvers differ b
 def tube_center(scale: ArrayLike, half_width: float = 1.0, order: int = 1) -> NDArray[float64]:
     """Tube coordinate `c(mu)` that every flow settles on (MODEL §4).
 
-    `log(2 (1 + l^2))/2 + b/mu + ...`, through `mu^-order`. First neglected term: at order 0 `b/mu`,
-    at order 1 `-log(mu)/((1 + l^2) mu^2)`, at order p `mu^-(p+1) log(mu)^floor((p+1)/2)`.
+    `log(2 (1 + l^2))/2 + b/mu + ...`, through `mu^-order`. First neglected term: at order 1
+    `-log(mu)/((1 + l^2) mu^2)`, at order p `mu^-(p+1) log(mu)^floor((p+1)/2)`.
 
     Parameters
     ----------
@@ -74,8 +74,7 @@ def time_at(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
     `(1 + l^2) mu^4/8 (1 + (2 l^2/(3 (1 + l^2)) + 2 zeta(3))/(mu l) + ...)`, through
     `mu^(4 - order)`. The constant, that is the coefficient of `mu^0` with logarithms written as
     `log mu`, is 0: a flow's time minus `time_at` tends to its `time_offset` at order 4 or above.
-    First neglected term: `mu^(3 - p) log(mu)^floor((p+1)/2)` at order p up to 7; at order 3 it is
-    the `log(mu)^2` that stands at `mu^0`.
+    First neglected term at order p: `mu^(3 - p) log(mu)^floor(p/2)`, at order 3 `log(mu)^2`.
 
     Parameters and errors are those of `tube_center`.
     """
@@ -115,7 +114,7 @@ def scale_at(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
             slope = reached**-3 / (4 * growth_rate(mu, width, order))
             step = (root - reached) / slope
             mu = np.where(mu + step > 0, mu + step, mu / 2)
-            if (np.abs(root - reached) <= _NEWTON_TOLERANCE * root).all():
+            if ((np.abs(root - reached) <= _NEWTON_TOLERANCE * root) & (slope > 0)).all():
                 return mu
     raise ValueError(
         f"time must be one that the series of order {order} reaches where it increases, "
@@ -126,7 +125,8 @@ def scale_at(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
 def growth_rate(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArray[float64]:
     """Velocity `dmu/dt` of the scale along the tube: one over the slope of `time_at` (MODEL §4).
 
-    `2/((1 + l^2) mu^3)` at order 0. First neglected term: relative, `mu^-(p+1)` with logarithms.
+    `2/((1 + l^2) mu^3)` at order 0. First neglected term at order p: relative,
+    `mu^-(p+1) log(mu)^floor(p/2)`.
 
     Parameters and errors are those of `tube_center`.
     """
@@ -159,7 +159,7 @@ def risk_in_tube(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> N
     """Risk along the tube, at `c(mu)` (MODEL §4).
 
     `mu^-2 (1 + (l^2/(1 + l^2) - zeta(3))/(mu l) + ...)`, through `mu^-(2 + order)`. First neglected
-    term: `mu^-(p+3) log(mu)^floor((p+1)/2)`.
+    term at order p: `mu^-(p+3) log(mu)^floor(p/2)`.
 
     Parameters and errors are those of `tube_center`.
     """
