@@ -1,4 +1,8 @@
-"""Charts of the plane of heads: the coordinates that the solver of the flow carries (MODEL §4)."""
+"""Charts of the plane of heads, and the velocity of the flow in them (MODEL §4).
+
+What a solver sees: a state of two coordinates that suit the place, a clock in log time, and the
+derivative of the one by the other.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +13,9 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
+from popdyn.risk.protocol import Risk
 
-__all__ = ["Chart", "LinearChart", "TubeChart", "chart_at"]
+__all__ = ["Chart", "Clock", "Field", "LinearChart", "TubeChart", "chart_at"]
 
 # Borders of the tube chart in units of `mu l`. Below one the tube coordinate follows `log mu` and
 # not the head; the gap between the borders keeps a head that lingers there from switching to and
@@ -184,6 +189,74 @@ class TubeChart:
 
 
 Chart = LinearChart | TubeChart
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Log time `s`, with `t = unit expm1(s)`: time 0 is exact and 1e300 is near."""
+
+    unit: float
+
+    def time(self, s: float) -> float:
+        if s < 700.0:
+            return self.unit * math.expm1(s)
+        return math.exp(s + math.log(self.unit))
+
+    def log_time(self, t: float) -> float:
+        ratio = t / self.unit
+        return math.log1p(ratio) if ratio < 1e300 else math.log(t) - math.log(self.unit)
+
+    def rate(self, s: float) -> float:
+        """`dt/ds`."""
+        return self.unit * math.exp(s) if s < 700.0 else math.exp(s + math.log(self.unit))
+
+
+@dataclass
+class Field:
+    """Velocity of a state in log time, and its Jacobian; counts its evaluations."""
+
+    risk: Risk
+    clock: Clock
+    chart: Chart
+    nfev: int = 0
+    njev: int = 0
+
+    def velocity(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        state = self.chart.held(state)
+        with np.errstate(over="ignore"):
+            velocity = self.chart.velocity(state, self.gradient(s, state)) * self.clock.rate(s)
+        if not np.isfinite(velocity).all():
+            raise RuntimeError(
+                f"the flow is too fast for doubles at t={self.clock.time(s)!r}, "
+                f"{self.chart.head(state)!r}; use a smaller t_end"
+            )
+        return velocity
+
+    def jacobian(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        state = self.chart.held(state)
+        gradient = self.gradient(s, state)
+        return self.chart.jacobian(state, gradient, self.hessian(state)) * self.clock.rate(s)
+
+    def hessian(self, state: NDArray[float64]) -> NDArray[float64]:
+        self.njev += 1
+        return np.asarray(self.risk.hessian(self.chart.head(state)))
+
+    def gradient(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
+        self.nfev += 1
+        try:
+            head = self.chart.head(state)
+        except ValueError as error:
+            raise RuntimeError(
+                f"a trial step at t={self.clock.time(s)!r} left the plane of heads: {error}; "
+                "use a smaller rtol, or an implicit method"
+            ) from error
+        gradient = np.asarray(self.risk.gradient(head))
+        if not (math.isfinite(gradient[0]) and math.isfinite(gradient[1])):
+            raise RuntimeError(
+                f"gradient of the risk is {gradient.tolist()} at t={self.clock.time(s)!r}, "
+                f"{head!r}; the flow cannot go on"
+            )
+        return gradient
 
 
 def chart_at(head: Head) -> Chart:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import integrate
 
 from popdyn.coordinates import Head
-from popdyn.dynamics.charts import Chart, LinearChart, TubeChart, chart_at
+from popdyn.dynamics.charts import Chart, Clock, Field, LinearChart, TubeChart, chart_at
 from popdyn.risk.protocol import Risk
 
 __all__ = [
@@ -44,6 +44,9 @@ LAST_TIME = 1e300  # where a search without end gives up: the clock must not ove
 _SAMPLES = 12
 
 _IMPLICIT = ("LSODA", "Radau", "BDF")
+# Their interpolant is the polynomial that the step is made of, and as good as the step; to start
+# them again inside a step takes a hundred steps. The others interpolate at lower order.
+_MULTISTEP = ("LSODA", "BDF")
 _METHODS = (*_IMPLICIT, "DOP853", "RK45", "RK23")
 
 # A head is stationary where the risk is convex, the way to its minimum is below this part of the
@@ -51,67 +54,6 @@ _METHODS = (*_IMPLICIT, "DOP853", "RK45", "RK23")
 _STATIONARY_DISTANCE = 1e-12
 _STATIONARY_AGE = 30.0
 _SLOW = 1e-9  # relative motion per unit of log time below which these are looked at
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Log time `s`, with `t = unit expm1(s)`: time 0 is exact and 1e300 is near."""
-
-    unit: float
-
-    def time(self, s: float) -> float:
-        if s < 700.0:
-            return self.unit * math.expm1(s)
-        return math.exp(s + math.log(self.unit))
-
-    def log_time(self, t: float) -> float:
-        ratio = t / self.unit
-        return math.log1p(ratio) if ratio < 1e300 else math.log(t) - math.log(self.unit)
-
-    def rate(self, s: float) -> float:
-        """`dt/ds`."""
-        return self.unit * math.exp(s) if s < 700.0 else math.exp(s + math.log(self.unit))
-
-
-@dataclass
-class Field:
-    """Velocity of a state in log time, and its Jacobian; counts its evaluations."""
-
-    risk: Risk
-    clock: Clock
-    chart: Chart
-    nfev: int = 0
-    njev: int = 0
-
-    def velocity(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
-        state = self.chart.held(state)
-        return self.chart.velocity(state, self.gradient(s, state)) * self.clock.rate(s)
-
-    def jacobian(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
-        state = self.chart.held(state)
-        gradient = self.gradient(s, state)
-        return self.chart.jacobian(state, gradient, self.hessian(state)) * self.clock.rate(s)
-
-    def hessian(self, state: NDArray[float64]) -> NDArray[float64]:
-        self.njev += 1
-        return np.asarray(self.risk.hessian(self.chart.head(state)))
-
-    def gradient(self, s: float, state: NDArray[float64]) -> NDArray[float64]:
-        self.nfev += 1
-        try:
-            head = self.chart.head(state)
-        except ValueError as error:
-            raise RuntimeError(
-                f"a trial step at t={self.clock.time(s)!r} left the plane of heads: {error}; "
-                "use a smaller rtol, or an implicit method"
-            ) from error
-        gradient = np.asarray(self.risk.gradient(head))
-        if not (math.isfinite(gradient[0]) and math.isfinite(gradient[1])):
-            raise RuntimeError(
-                f"gradient of the risk is {gradient.tolist()} at t={self.clock.time(s)!r}, "
-                f"{head!r}; the flow cannot go on"
-            )
-        return gradient
 
 
 @dataclass(frozen=True)
@@ -172,10 +114,8 @@ class Integration:
     chart : Chart
     s, state : float, ndarray
         Log time and state reached.
-    stationary : bool
-        Whether the head has come to rest; the last step then reaches to the end.
     rest_time : float
-        Time from which on it has.
+        Time from which on the head is at rest, if it is; one step then reaches to the end.
     nfev, njev, n_steps : int
     """
 
@@ -199,10 +139,9 @@ class Integration:
         self.start = head
         self.s = 0.0
         self.n_steps = 0
-        self.rest_time = math.inf
         self._field = Field(risk, Clock(1.0), self.chart)
         pace = float(np.max(np.abs(self._field.velocity(0.0, self.state))))
-        self.stationary = pace == 0.0
+        self.rest_time = 0.0 if pace == 0.0 else math.inf
         # The natural time of the start, so that the first e-folding of log time resolves it.
         unit = self.t_end if self.t_end * pace <= 1.0 else 1.0 / pace
         self.clock = self._field.clock = Clock(unit if unit > 0 else 1.0)
@@ -215,6 +154,10 @@ class Integration:
     @property
     def njev(self) -> int:
         return self._field.njev
+
+    @property
+    def stationary(self) -> bool:
+        return self.rest_time < math.inf
 
     @property
     def time(self) -> float:
@@ -262,7 +205,8 @@ class Integration:
             yield Step(
                 self.chart, self.clock, s_old, self.s, state_old, self.state, solver.dense_output()
             )
-            self.stationary = self._at_rest(s_old, state_old)
+            if self._at_rest(s_old, state_old):
+                self.rest_time = self.time
             if self.chart.left_by(self.state):
                 self._switch()
                 solver = None
@@ -276,6 +220,8 @@ class Integration:
 
     def state_at(self, step: Step, s: float) -> NDArray[float64]:
         """State inside a step to the solver's accuracy, which its interpolant may not have."""
+        if self.method in _MULTISTEP:
+            return step.interpolant(s)
         current = self._field.chart
         self._field.chart = step.chart
         try:
@@ -287,7 +233,7 @@ class Integration:
             self._field.chart = current
 
     def _rest(self) -> Step:
-        s_old, self.s, self.rest_time = self.s, self.s_end, self.time
+        s_old, self.s = self.s, self.s_end
         rest = _Constant(self.state)
         return Step(self.chart, self.clock, s_old, self.s, self.state, self.state, rest)
 
@@ -316,11 +262,8 @@ class Integration:
 
     def _switch(self) -> None:
         head = self.chart.head(self.state)
-        self.chart = (
-            TubeChart.around(head)
-            if isinstance(self.chart, LinearChart)
-            else LinearChart.around(self.start if self.start.scale else head)
-        )
+        kind = TubeChart if isinstance(self.chart, LinearChart) else LinearChart
+        self.chart = kind.around(head)
         self.state = self.chart.state(head)
         self._field.chart = self.chart
 
@@ -347,8 +290,10 @@ class _SolverGaveUp(Exception):
 
 def _raise_instead_of_warning(solver: Any) -> None:
     # scipy tells of LSODA's failures by a warning, and warning filters belong to the whole process.
-    integrator = solver._lsoda_solver._integrator
-    run = integrator.runner
+    integrator = getattr(getattr(solver, "_lsoda_solver", None), "_integrator", None)
+    run = getattr(integrator, "runner", None)
+    if integrator is None or run is None:  # another scipy: its warning has to do
+        return
 
     def runner(*arguments: Any) -> Any:
         state, time, istate = run(*arguments)

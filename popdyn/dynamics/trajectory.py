@@ -78,6 +78,8 @@ class Trajectory:
         Evaluations of the gradient and of the Hessian.
     n_steps : int
         Steps of the solver.
+    path : Path or None
+        What `sol` evaluates, if it was kept.
     """
 
     t: NDArray[float64]
