@@ -38,6 +38,8 @@ def exponent_at(s: float, r: float, lam: float, delta: float, mu: float) -> floa
 @kernel
 def group_weights(positive: float, negative: float, exponent: float) -> tuple[float, float]:
     """Softmax weights `P+`, `P-` of groups of these masses, each to full relative precision."""
+    if positive == 0.0 or negative == 0.0:  # at an end, whatever the exponent
+        return (1.0, 0.0) if negative == 0.0 else (0.0, 1.0)
     if exponent > 0.0:
         positive *= np.exp(-exponent)
     else:
@@ -250,6 +252,8 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     errors = np.empty(alpha.size)
     for sign in (1.0, -1.0):
         rows = (mu < 0.0) == (sign < 0.0)
+        if not rows.any():
+            continue
         ends = (s[rows], r[rows]) if sign > 0.0 else (r[rows], s[rows])
         scale = sign * mu[rows]
         exponent = exponents(*ends, sign * lam[rows], sign * delta[rows], scale)

@@ -80,6 +80,8 @@ class UnresolvedLayerWarning(UserWarning):
 RESOLVED = 1e-12
 # log of the factor before rho^(-2 n) in the error of the gradient; see `order_needed`.
 _LOG_AMPLITUDE = 8.0
+_ENTIRE = 3.5  # growth of exp(-mu s) that an ellipse may take in, measured where no pole is left
+_FEWEST = 3  # nodes beyond the estimate, which count where the layer is wide
 _MAX_ORDER = 1_000_000  # nodes come from a recurrence at a cost of order squared
 
 
@@ -154,12 +156,6 @@ def order_needed(head: "Head") -> NDArray[float64]:
     log_rho = np.minimum(log_rho, entire)
     goal = _LOG_AMPLITUDE - math.log(RESOLVED)
     return np.ceil(goal / (2.0 * log_rho)) + _FEWEST
-
-
-_ENTIRE = (
-    4.0  # so much of its exponent is resolved, measured at `lam = mu l`, where no pole is left
-)
-_FEWEST = 3  # nodes beyond the estimate, which counts where the layer is wide
 
 
 @lru_cache(maxsize=32)
@@ -259,7 +255,7 @@ class BoundaryGraded:
         panels, counts = _panels(lam.ravel(), delta.ravel(), mu.ravel())
         nodes = np.empty((4, lam.size, self.order * int(counts.max(initial=1))))
         _panel_nodes(panels, counts, distances, weights, head.half_width, nodes)
-        return Nodes(*nodes.reshape(4, *head.shape, -1))
+        return Nodes(*nodes.reshape(4, *head.shape, nodes.shape[-1]))
 
     @property
     def companion(self) -> Rule:

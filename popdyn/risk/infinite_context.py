@@ -60,8 +60,8 @@ class InfiniteContextRisk:
     Raises
     ------
     ValueError
-        If `design` is not a Design or `rule` not a rule. Methods: if the head has another half width, or a drawn
-        threshold lies outside the interval.
+        If `design` or `rule` is something else. Methods: if the head has another half width, or a
+        drawn threshold lies outside the interval.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class InfiniteContextRisk:
         """Risk and gradient from one pass, shapes `(...)` and `(..., 2)`."""
         width = self.half_width
         found = self._integrate(head, hessian=False)
-        value = found[..., 0] * width**2
+        value: NDArray[float64] = found[..., 0] * width**2
         return value, found[..., 1:] * np.array([width**2, width**3])
 
     def hessian(self, head: Head) -> NDArray[float64]:
