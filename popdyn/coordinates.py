@@ -114,6 +114,11 @@ class Head:
         )
 
     @property
+    def given(self) -> tuple[str, Any]:
+        """Name and value of the coordinate that is kept exactly, next to the scale."""
+        return self._given
+
+    @property
     def ratio(self) -> Any:
         if self._given[0] == "ratio":
             return self._given[1]
