@@ -11,21 +11,23 @@ import numpy as np
 
 from popdyn.compiled import kernel
 
-__all__ = ["ZETA2", "ZETA3", "li2", "li2_and_li3", "li2_and_li3_inverted", "li3"]
+__all__ = ["ZETA2", "ZETA3", "bernoulli", "li2", "li2_and_li3", "li2_and_li3_inverted", "li3"]
 
 ZETA2 = pi**2 / 6
 ZETA3 = 1.2020569031595942854
 _TERMS = 20  # the expansions have radius 2 pi and are used up to log 2: 0.11**20 is 7e-20
 
 
-def _bernoulli(count: int) -> list[Fraction]:
+def bernoulli(count: int) -> list[Fraction]:
+    """The first Bernoulli numbers, with `B_1 = -1/2`."""
     numbers = [Fraction(1)]
     for n in range(1, count):
-        numbers.append(-sum(comb(n + 1, k) * numbers[k] for k in range(n)) / (n + 1))
+        total = sum((comb(n + 1, k) * numbers[k] for k in range(n)), Fraction(0))
+        numbers.append(-total / (n + 1))
     return numbers
 
 
-_B = _bernoulli(_TERMS)
+_B = bernoulli(_TERMS)
 # Li2 = w sum_n a_n w^n with w = -log(1 - z), and dLi3/dw = Li2 / (e^w - 1), whose second factor is
 # (1/w) sum_n B_n w^n / n!: both are series of rational numbers.
 _LI2 = [_B[n] / factorial(n + 1) for n in range(_TERMS)]

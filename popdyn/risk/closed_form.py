@@ -23,39 +23,44 @@ from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
 
 __all__ = ["ClosedFormRisk"]
 
-# Below this scale (times the half width) the closed form loses digits like its inverse cube.
-_SMALL_SCALE = 1.0
-# At small scale and from this excess on (and this label score, for a negative scale) the boundary
-# layer is separated by hand; below, 24 Gauss nodes resolve it (and the separated form would lose
-# digits as `2 / expm1(2 excess)` grows).
-_SEPARATED = 0.55
-# Below this ratio the risk is near 4/3 and the form in y gives it without cancellation; the one
+# Scales are times the half width. The polylogarithm forms lose digits like an inverse power of the
+# scale, mostly where the boundary layer is wide: from here on they serve everywhere,
+_LARGE_SCALE = 2.5
+# and from here on where it is thin.
+_MODERATE_SCALE = 1.5
+# The layer is wide where the label score or the excess is below `0.55 - 0.1 scale`: there 28 Gauss
+# nodes resolve it, elsewhere separating it by hand loses no digits.
+_THIN, _THIN_SLOPE = 0.55, 0.1
+# Below this ratio the risk is near 4/3, and the form in y gives it without cancellation; the one
 # in z loses digits like the inverse square of the ratio, the one in y like 1 / (1 - ratio).
 _LOW_RATIO = 0.75
-# Up to this |z| the power series in z; beyond, the closed form, which is singular at z = 0 (q = 1).
-_SMALL_Z = 0.5
+# The closed form in z is singular at z = 0 (q = 1), and between these z replaced by reduced ones.
+_LEAST_Z, _LARGEST_Z = -20.0, 0.5
 
 _NEAR_ORIGIN, _SMALL, _IN_Y, _NEAR_ZERO_EXCESS, _IN_Z = range(5)
 
 
 @kernel
-def _regime(lam: float, delta: float, mu: float) -> int:
-    """Which formula holds at a head with `mu >= 1`, or with `lam >= 0` and `-1 < mu < 1`."""
-    if mu < _SMALL_SCALE:
-        return _SMALL if lam >= _SEPARATED and delta >= _SEPARATED else _NEAR_ORIGIN
-    if lam < _LOW_RATIO * mu:
-        return _IN_Y
-    if abs(expm1(-2.0 * delta)) <= -_SMALL_Z * expm1(-2.0 * lam):
-        return _NEAR_ZERO_EXCESS
-    return _IN_Z
+def _sign(label_score: float, scale: float) -> float:
+    """-1 where `_regime` knows the reflected head `(-lam, -mu)` instead."""
+    if abs(scale) < _MODERATE_SCALE:
+        return -1.0 if label_score < 0.0 else 1.0
+    return -1.0 if scale < 0.0 else 1.0
 
 
 @kernel
-def _sign(lam: float, mu: float) -> float:
-    """-1 where the reflected head `(-lam, -mu)` is the one that `_regime` knows."""
-    if abs(mu) < _SMALL_SCALE:
-        return -1.0 if lam < 0.0 else 1.0
-    return -1.0 if mu < 0.0 else 1.0
+def _regime(lam: float, delta: float, mu: float) -> int:
+    """Which formula holds at a head with `mu >= 1.5`, or with `lam >= 0` and `-1.5 < mu < 1.5`."""
+    thin = _THIN - _THIN_SLOPE * abs(mu)
+    if mu < _MODERATE_SCALE:
+        return _SMALL if min(lam, delta) >= thin else _NEAR_ORIGIN
+    if mu < _LARGE_SCALE and lam > -thin and delta < thin:
+        return _NEAR_ORIGIN
+    z_by = expm1(-2.0 * lam)
+    z_of = expm1(-2.0 * delta)
+    if lam > 0.0 and _LARGEST_Z * z_by <= z_of <= _LEAST_Z * z_by:
+        return _NEAR_ZERO_EXCESS
+    return _IN_Y if lam < _LOW_RATIO * mu else _IN_Z
 
 
 @kernel
@@ -157,17 +162,16 @@ class ClosedFormRisk:
 
     def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
         """Risk and gradient in one pass, shapes `(...)` and `(..., 2)`."""
-        scores = self._scores(head)
-        size = scores[0].size
-        value, gradient = np.empty(size), np.empty((size, 2))
-        _fill_risk(*scores, self.half_width, value, gradient)
+        label_score, excess, scale = self._scores(head)
+        value, gradient = np.empty(scale.size), np.empty((scale.size, 2))
+        _fill_risk(label_score, excess, scale, self.half_width, value, gradient)
         return value.reshape(head.shape)[()], gradient.reshape(*head.shape, 2)
 
     def hessian(self, head: Head) -> NDArray[float64]:
         """Hessian by (label score, scale), shape `(..., 2, 2)`."""
-        scores = self._scores(head)
-        hessian = np.empty((scores[0].size, 2, 2))
-        _fill_hessian(*scores, self.half_width, hessian)
+        label_score, excess, scale = self._scores(head)
+        hessian = np.empty((scale.size, 2, 2))
+        _fill_hessian(label_score, excess, scale, self.half_width, hessian)
         return hessian.reshape(*head.shape, 2, 2)
 
     def _scores(self, head: Head) -> list[Any]:

@@ -15,7 +15,7 @@ from math import exp, expm1, log, log1p
 
 from popdyn.compiled import kernel
 from popdyn.polylog import li2_and_li3, li2_and_li3_inverted
-from popdyn.risk.power_series import reduced_polylogs, second_polylogs
+from popdyn.risk.reduced_polylogs import reduced_polylogs, twice_along_label_score
 
 __all__ = [
     "hessian_in_y",
@@ -125,9 +125,9 @@ def hessian_in_z(label_score: float, excess: float, mu: float) -> tuple[float, f
 
 @kernel
 def risk_near_zero_excess(lam: float, excess: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `|z| <= 1/2` at the end 0, in `z` and `T = V z`, finite at `q = 1`.
+    """Risk and gradient for `z <= 1/2` at the end 0, in `z` and `T = V z`, both finite at `q = 1`.
 
-    The risk is `eta^2` plus the increment of `-eta T^2 H / 2 + eta^2 T M + eta^3 Li3(z)`.
+    The risk is `eta^2` plus the increment of `eta (eta T M - T^2 H / 2 + eta^2 Li3(z))`.
     """
     z0 = expm1(-2.0 * excess) / expm1(-2.0 * lam)
     g0 = -2.0 / expm1(-2.0 * lam)
@@ -143,23 +143,45 @@ def risk_near_zero_excess(lam: float, excess: float, mu: float) -> tuple[float, 
 def _end_near_zero_excess(
     t: float, z: float, g: float, rate: float, mu: float
 ) -> tuple[float, float, float]:
-    """`mu` times one end's share of the risk and its gradient, with `dT/dmu = rate T`."""
-    m, m_1, three, h, h_1 = reduced_polylogs(z)
+    """`mu` times one end's share of the risk and its gradient.
+
+    `dT/dlam = -g T`, `dz/dlam = g (1 - z)`, `dT/dmu = rate T`, `dz/dmu = -T`.
+    """
+    m, p, three, h, q = reduced_polylogs(z)
     eta = 1.0 / mu
-    share_t = -t * h + eta * m
-    share_z = t * (eta * m_1 - 0.5 * t * h_1) + eta * eta * m
-    value = t * (eta * m - 0.5 * t * h) + eta * eta * three
-    along_eta = t * (2.0 * eta * m - 0.5 * t * h) + 3.0 * eta * eta * three
+    m_1, h_1 = (p + m) / (1.0 - z), (q + 2.0 * h) / (1.0 - z)
     return (
-        value,
-        g * ((1.0 - z) * share_z - t * share_t),
-        t * (rate * share_t - share_z) - eta * along_eta,
+        t * (eta * m - 0.5 * t * h) + eta * eta * three,
+        g * (t * (eta * p - 0.5 * t * q) + eta * eta * (1.0 - z) * m),
+        _along_scale(t, rate, eta, m, m_1, three, m, h, h_1),
     )
 
 
 @kernel
+def _along_scale(
+    t: float,
+    rate: float,
+    eta: float,
+    m: float,
+    m_1: float,
+    n: float,
+    n_1: float,
+    h: float,
+    h_1: float,
+) -> float:
+    """`mu` times the derivative by `mu` of `eta (eta T m - T^2 h / 2 + eta^2 n)`.
+
+    `m`, `n`, `h` are functions of `z`, and `m_1`, `n_1`, `h_1` their derivatives.
+    """
+    along_t = eta * m - t * h
+    along_z = t * (eta * m_1 - 0.5 * t * h_1) + eta * eta * n_1
+    along_eta = t * (2.0 * eta * m - 0.5 * t * h) + 3.0 * eta * eta * n
+    return t * (rate * along_t - along_z) - eta * along_eta
+
+
+@kernel
 def hessian_near_zero_excess(lam: float, excess: float, mu: float) -> tuple[float, float, float]:
-    """Hessian for `|z| <= 1/2` at the end 0."""
+    """Hessian for `z <= 1/2` at the end 0."""
     z0 = expm1(-2.0 * excess) / expm1(-2.0 * lam)
     g0 = -2.0 / expm1(-2.0 * lam)
     z1 = z0 * exp(-2.0 * mu)
@@ -174,34 +196,34 @@ def hessian_near_zero_excess(lam: float, excess: float, mu: float) -> tuple[floa
 def _end_hessian_near_zero_excess(
     t: float, z: float, g: float, other_g: float, rate: float, mu: float
 ) -> tuple[float, float, float]:
-    """`mu` times one end's share of the Hessian; `dT/dlam = -g T`, `dz/dlam = g (1 - z)`,
-    `dT/dmu = rate T`, `dz/dmu = -T`, `dg/dlam = -g g'` with the other end's `g'`."""
-    m, m_1, three, h, h_1 = reduced_polylogs(z)
-    m_2, h_2 = second_polylogs(z)
+    """`mu` times one end's share of the Hessian; `dg/dlam = -g g'` with the other end's `g'`."""
+    m, p, three, h, q = reduced_polylogs(z)
+    p_p, q_q = twice_along_label_score(z, m, p, h, q)
     eta = 1.0 / mu
     square = eta * eta
     w = 1.0 - z
-    # subscripts: derivatives of the share (times mu) by T, z and eta
+    m_1, h_1 = (p + m) / w, (q + 2.0 * h) / w
+    p_1, q_1 = (p_p + p) / w, (q_q + 2.0 * q) / w
+    m_2, h_2 = (p_1 + 2.0 * m_1) / w, (q_1 + 3.0 * h_1) / w
+    once = t * (eta * p - 0.5 * t * q) + square * w * m
+    twice = t * (eta * p_p - 0.5 * t * q_q) + square * w * p
+    # subscripts: derivatives by T, z and eta of the share, times mu
     s_t = -t * h + eta * m
     s_z = t * (eta * m_1 - 0.5 * t * h_1) + square * m
-    s_tt = -h
     s_tz = -t * h_1 + eta * m_1
     s_zz = t * (eta * m_2 - 0.5 * t * h_2) + square * m_1
     s_e = t * (2.0 * m - 0.5 * t * h * mu) + 3.0 * eta * three
     s_te = -t * h * mu + 2.0 * m
     s_ze = t * (2.0 * m_1 - 0.5 * t * h_1 * mu) + 3.0 * eta * m
     s_ee = 2.0 * t * m * mu + 6.0 * three
-    x = w * s_z - t * s_t
-    x_t = w * s_tz - s_t - t * s_tt
-    x_z = w * s_zz - s_z - t * s_tz
-    x_e = w * s_ze - t * s_te
-    lam_lam = -g * other_g * x + g * g * (w * x_z - t * x_t)
-    lam_mu = g * (t * (rate * x_t - x_z) - square * x_e)
-    y_t = rate * s_t - s_z + t * (rate * s_tt - s_tz) - square * s_te
-    y_z = t * (rate * s_tz - s_zz) - square * s_ze
-    y_e = t * (rate * s_te - s_ze) - 2.0 * eta * s_e - square * s_ee
-    mu_mu = t * (rate * y_t - y_z) - square * y_e
-    return lam_lam, lam_mu, mu_mu
+    along_t = rate * (s_t - t * h) - s_z - t * s_tz - square * s_te
+    along_z = t * (rate * s_tz - s_zz) - square * s_ze
+    along_eta = t * (rate * s_te - s_ze) - 2.0 * eta * s_e - square * s_ee
+    return (
+        g * (g * twice - other_g * once),
+        g * _along_scale(t, rate, eta, p, p_1, w * m, p, q, q_1),
+        t * (rate * along_t - along_z) - square * along_eta,
+    )
 
 
 @kernel
@@ -331,8 +353,8 @@ def _end_hessian_in_y(
     vh = v * h
     # (1 - y)^2 times the second derivatives of the polylogarithms by y
     if abs(y) <= 0.5:
-        _, m_1, _, h2, _ = reduced_polylogs(y)
-        two_2, three_2 = complement * complement * h2, complement * complement * m_1
+        m, p, _, h2, _ = reduced_polylogs(y)
+        two_2, three_2 = complement * complement * h2, complement * (m + p)
     elif y < -1.0:
         ratio = 1.0 / h
         two_2 = ratio * ratio * (h + logarithm)

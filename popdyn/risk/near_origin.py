@@ -1,10 +1,10 @@
 """Population risk of small scores, unit half width: Gauss–Legendre on the smooth softmax averages.
 
 With the partition function `D(lam, mu; alpha) = E exp(lam y + mu x)` one has `F = D_mu / D`. It is
-`cosh(lam) C(mu) + sinh(lam) S(mu)` with `C = sinh(mu) / mu` and, for each threshold, `S = (exp(mu
-alpha) - cosh(mu)) / mu`: power series in `mu`. The gradient vanishes at the origin because the threshold is uncorrelated
-with the covariance `Cov(x, y) = -(1 - alpha^2) / 2` and the variance `Var(x) = 1/3` there; what is
-averaged is therefore their change since the origin, small by itself and not as a difference.
+`cosh(lam) C(mu) + sinh(lam) S(mu)`, where `C = sinh(mu) / mu` and `S = (exp(mu alpha) - cosh(mu)) /
+mu` are summed as power series. The gradient vanishes at the origin because the threshold is there
+uncorrelated with the covariance `Cov(x, y) = -(1 - alpha^2) / 2` and the variance `Var(x) = 1/3`;
+so what is averaged is their change since the origin, small by itself and not as a difference.
 """
 
 from math import cosh, factorial, sinh
@@ -17,10 +17,11 @@ from popdyn.compiled import kernel
 
 __all__ = ["hessian_near_origin", "risk_near_origin"]
 
-# The averages have their nearest pole at alpha = -1.36, at the corner (lam, mu) = (1.55, 1) of the
-# region; the Gauss rule gains a factor 2.3^2 a node.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_TERMS = 20  # of the power series in mu: 1 / 21! is 2e-20
+# The averages have their nearest pole at alpha = -1.32, at the corner (lam, mu) = (2.8, 2.5) of the
+# region, and it is fourfold in the Hessian: the rule gains a factor 2.1^2 a node.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
+_TERMS = 30  # of the power series in mu, up to 2.5: 2.5^30 / 31! is 1e-22
+_TERMS_TO_ONE = 18  # up to 1: 1 / 19! is 8e-18
 
 _factorials = np.array([float(factorial(k + 1)) for k in range(_TERMS)])
 _k = np.arange(_TERMS)
@@ -45,7 +46,7 @@ def _series(coefficients: NDArray[float64], x: float) -> float:
 
 @kernel
 def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `-1 <= mu <= 1` and `abs(lam)` up to about 1.6.
+    """Risk and gradient for `-2.5 <= mu <= 2.5` where no boundary layer is thin.
 
     The gradient is relatively accurate down to the smallest radius.
     """
@@ -59,10 +60,11 @@ def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     c1 = mu * _series(_C_1, square)
     c2 = square * _series(_C_2, square)
     value = g_lam = g_mu = 0.0
+    terms = _TERMS_TO_ONE if abs(mu) <= 1.0 else _TERMS
     for i in range(_NODES.size):
         alpha = _NODES[i]
         tail = tail1 = tail2 = 0.0
-        for k in range(_TERMS - 1, 1, -1):
+        for k in range(terms - 1, 1, -1):
             tail2 = tail2 * mu + tail1
             tail1 = tail1 * mu + tail
             tail = tail * mu + _S[i, k]
@@ -95,9 +97,10 @@ def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     c2 = c / 3.0 + square * _series(_C_2, square)
     c3 = mu * _series(_C_3, square)
     lam_lam = lam_mu = mu_mu = 0.0
+    terms = _TERMS_TO_ONE if abs(mu) <= 1.0 else _TERMS
     for i in range(_NODES.size):
         s = s1 = s2 = s3 = 0.0
-        for k in range(_TERMS - 1, -1, -1):
+        for k in range(terms - 1, -1, -1):
             s3 = s3 * mu + s2
             s2 = s2 * mu + s1
             s1 = s1 * mu + s

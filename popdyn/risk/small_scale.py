@@ -9,30 +9,25 @@ smooth in `mu` through 0. The boundary layer is the pole `1 / nu`; it is integra
 smooth `nu^2 p^2` and `p g` by power series in `u`.
 """
 
-from fractions import Fraction
-from math import comb, exp, expm1, factorial
+from math import exp, expm1, factorial, log1p
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
+from popdyn.polylog import bernoulli
 
 __all__ = ["hessian_at_small_scale", "risk_at_small_scale"]
 
 # exp(-2 * 345) is 1e-300: more changes no digit of the risk but would lose 0 / 0.
 _LARGEST = 345.0
-_TERMS = 52  # of the series in u: radius 2 pi, used up to 2.5, where 52 terms leave 1e-19
+# Terms of the series in u, of radius 2 pi, and the |u| up to which half of them suffice
+_TERMS = 100
+_HALF_OF_THE_TERMS = 2.4
 
 
-def _bernoulli(count: int) -> list[Fraction]:
-    numbers = [Fraction(1)]
-    for n in range(1, count):
-        numbers.append(-sum(comb(n + 1, k) * numbers[k] for k in range(n)) / (n + 1))
-    return numbers
-
-
-_B = _bernoulli(_TERMS + 2)
+_B = bernoulli(_TERMS + 2)
 _p = np.array([float(_B[n + 1] / factorial(n + 1)) for n in range(_TERMS + 1)])
 _p_squared = np.convolve(_p, _p)[:_TERMS]
 _p_g = _p[:_TERMS] + np.concatenate([[0.0], _p_squared[:-1]])
@@ -47,7 +42,8 @@ del _n, _p, _p_squared, _p_g
 def _jet(coefficients: NDArray[float64], u: float) -> tuple[float, float, float]:
     """A power series and its first two derivatives."""
     value = first = half_second = 0.0
-    for a in coefficients[::-1]:
+    terms = coefficients.size if abs(u) > _HALF_OF_THE_TERMS else coefficients.size // 2
+    for a in coefficients[terms - 1 :: -1]:
         half_second = half_second * u + first
         first = first * u + value
         value = value * u + a
@@ -57,7 +53,8 @@ def _jet(coefficients: NDArray[float64], u: float) -> tuple[float, float, float]
 @kernel
 def _series(coefficients: NDArray[float64], u: float) -> float:
     value = 0.0
-    for a in coefficients[::-1]:
+    terms = coefficients.size if abs(u) > _HALF_OF_THE_TERMS else coefficients.size // 2
+    for a in coefficients[terms - 1 :: -1]:
         value = value * u + a
     return value
 
@@ -65,6 +62,11 @@ def _series(coefficients: NDArray[float64], u: float) -> float:
 @kernel
 def _logarithmic(x: float) -> tuple[float, float, float, float]:
     """`sum_j (-x)^j / (j + k)` for `k = 1` to 4; `log(1 + x) / x` is the first."""
+    if abs(x) > 0.5:
+        one = log1p(x) / x
+        two = (1.0 - one) / x
+        three = (0.5 - two) / x
+        return one, two, three, (1.0 / 3.0 - three) / x
     four, power, k = 0.0, 1.0, 4.0
     while abs(power) > 1e-18:
         four += power / k
@@ -77,7 +79,7 @@ def _logarithmic(x: float) -> tuple[float, float, float, float]:
 
 @kernel
 def _exponential(mu: float) -> tuple[float, float, float, float]:
-    """`phi_k(-2 mu) = sum_j (-2 mu)^j / (j + k)!`, `k` from 1 (`(1 - exp(-2 mu)) / (2 mu)`) to 4."""
+    """`phi_k(-2 mu)`, `k` = 1 to 4: `phi_k(x) = sum_j x^j / (j + k)!`, first `expm1(x) / x`."""
     x = -2.0 * mu
     four, term, k = 0.0, 1.0 / 24.0, 5.0
     while abs(term) > 1e-19:
@@ -91,7 +93,7 @@ def _exponential(mu: float) -> tuple[float, float, float, float]:
 
 @kernel
 def risk_at_small_scale(label_score: float, excess: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `-1 <= mu <= 1`, `excess >= 0.55` and `label_score >= 0.55`."""
+    """Risk and gradient for `-1.5 <= mu <= 1.5` where a boundary layer may be thin."""
     delta = min(excess, _LARGEST)
     lam = min(label_score, _LARGEST)
     w = 2.0 / expm1(2.0 * delta)
