@@ -24,11 +24,12 @@ LAYERS = {
         "popdyn.corpus",
         "popdyn.sampling",
         "popdyn.context_moments",
+        "popdyn.context_derivatives",
     ],
     "risk": [
         "popdyn.risk",
         "popdyn.risk.protocol",
-        "popdyn.risk.power_series",
+        "popdyn.risk.reduced_polylogs",
         "popdyn.risk.large_scale",
         "popdyn.risk.near_origin",
         "popdyn.risk.small_scale",
