@@ -3,19 +3,20 @@
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 from toy_risks import QuadraticRisk, SpoiltRisk
 
-from popdyn import Head, gradient_flow, hitting_time
+from popdyn import ClosedFormRisk, Head, gradient_flow, hitting_time
 
 BOWL = QuadraticRisk(((1.0, 0.0), (0.0, 0.1)), (2.0, 8.0))
 STARTS = [Head.from_scores(0.3, scale) for scale in (-9.0, -4.0, -1.0, -0.1, 0.1, 1.0, 3.0, 7.0)]
 
 
-def path(start):
-    trajectory = gradient_flow(BOWL, start, 50.0, scale_levels=[7.5])
+def path(risk, start):
+    trajectory = gradient_flow(risk, start, 50.0, scale_levels=[7.5])
     return trajectory.scale.tobytes(), trajectory.tube.tobytes(), trajectory.hits
 
 
@@ -27,10 +28,11 @@ def busy_switching():
     sys.setswitchinterval(interval)
 
 
-def test_eight_threads_give_the_bits_of_one(busy_switching):
-    serial = [path(start) for start in STARTS]
+@pytest.mark.parametrize("risk", [BOWL, ClosedFormRisk()], ids=["interpreted", "compiled"])
+def test_eight_threads_give_the_bits_of_one(risk, busy_switching):
+    serial = [path(risk, start) for start in STARTS]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(path, STARTS)) == serial
+        assert list(pool.map(partial(path, risk), STARTS)) == serial
 
 
 def test_a_run_inside_the_callback_of_another_changes_neither():
