@@ -11,7 +11,16 @@ import numpy as np
 
 from popdyn.compiled import kernel
 
-__all__ = ["ZETA2", "ZETA3", "bernoulli", "li2", "li2_and_li3", "li2_and_li3_inverted", "li3"]
+__all__ = [
+    "ZETA2",
+    "ZETA3",
+    "bernoulli",
+    "li2",
+    "li2_and_li3",
+    "li2_and_li3_inverted",
+    "li3",
+    "trilogarithm_series",
+]
 
 ZETA2 = pi**2 / 6
 ZETA3 = 1.2020569031595942854
@@ -27,18 +36,27 @@ def bernoulli(count: int) -> list[Fraction]:
     return numbers
 
 
+def trilogarithm_series(count: int) -> list[Fraction]:
+    """The first coefficients `a_n` of `Li3(z) = w (a_0 + a_1 w + ...)`, `w = -log(1 - z)`.
+
+    `Li2(z)` is `w sum_n B_n w^n / (n + 1)!` and `dLi3/dw = Li2(z) / expm1(w)`, whose second factor
+    has the coefficients `B_n / n!` after division by `w`.
+    """
+    b = bernoulli(count)
+    return [
+        sum(
+            (b[k] * b[n - k] / (factorial(k + 1) * factorial(n - k)) for k in range(n + 1)),
+            Fraction(0),
+        )
+        / (n + 1)
+        for n in range(count)
+    ]
+
+
 _B = bernoulli(_TERMS)
-# Li2 = w sum_n a_n w^n with w = -log(1 - z), and dLi3/dw = Li2 / (e^w - 1), whose second factor is
-# (1/w) sum_n B_n w^n / n!: both are series of rational numbers.
-_LI2 = [_B[n] / factorial(n + 1) for n in range(_TERMS)]
-_LI3 = [
-    sum(_LI2[k] * _B[n - k] / factorial(n - k) for k in range(n + 1)) / (n + 1)
-    for n in range(_TERMS)
-]
-_LI2_ODD = np.array(
-    [float(a) for a in _LI2[2::2]]
-)  # beyond B_1 only even Bernoulli numbers are left
-_LI3_ALL = np.array([float(a) for a in _LI3])
+# Beyond B_1 only even Bernoulli numbers are left.
+_LI2_EVEN = np.array([float(_B[n] / factorial(n + 1)) for n in range(2, _TERMS, 2)])
+_LI3 = np.array([float(a) for a in trilogarithm_series(_TERMS)])
 # Li3(e^-u) = zeta(3) - zeta(2) u + u^2 (3/2 - log u) / 2 + u^3 / 12 + u^4 sum_j t_j u^(2 j), with
 # t_j = zeta(-1 - 2 j) / (2 j + 4)!; Li2 is minus its derivative.
 _NEAR_ONE = [-_B[2 * j + 2] / (2 * j + 2) / factorial(2 * j + 4) for j in range(_TERMS // 2 - 1)]
@@ -56,10 +74,10 @@ def li2_and_li3(z: float, one_minus_z: float, log_one_minus_z: float) -> tuple[f
         w = -log_one_minus_z
         square = w * w
         even = 0.0
-        for a in _LI2_ODD[::-1]:
+        for a in _LI2_EVEN[::-1]:
             even = even * square + a
         three = 0.0
-        for a in _LI3_ALL[::-1]:
+        for a in _LI3[::-1]:
             three = three * w + a
         return w * (1.0 - 0.25 * w + square * even), w * three
     if one_minus_z <= 0.0:

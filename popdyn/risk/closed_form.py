@@ -1,7 +1,6 @@
 """The population risk in closed form, on the whole plane of heads (MODEL §3)."""
 
 from dataclasses import dataclass
-from math import expm1
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,8 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.risk.large_scale import (
-    hessian_in_y,
-    hessian_in_z,
-    hessian_near_zero_excess,
-    risk_in_y,
-    risk_in_z,
-    risk_near_zero_excess,
-)
+from popdyn.risk.form_in_y import hessian_in_y, risk_in_y
+from popdyn.risk.form_in_z import hessian_in_z, risk_in_z
 from popdyn.risk.near_origin import hessian_near_origin, risk_near_origin
 from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
 
@@ -28,16 +21,14 @@ __all__ = ["ClosedFormRisk"]
 _LARGE_SCALE = 2.5
 # and from here on where it is thin.
 _MODERATE_SCALE = 1.5
-# The layer is wide where the label score or the excess is below `0.55 - 0.1 scale`: there 28 Gauss
-# nodes resolve it, elsewhere separating it by hand loses no digits.
-_THIN, _THIN_SLOPE = 0.55, 0.1
+# The layer is wide where the label score or the excess is below `0.7 / (1 + scale / 2)`: there 28
+# Gauss nodes resolve it, elsewhere separating it by hand loses no digits.
+_THIN, _THIN_SLOPE = 0.7, 0.5
 # Below this ratio the risk is near 4/3, and the form in y gives it without cancellation; the one
 # in z loses digits like the inverse square of the ratio, the one in y like 1 / (1 - ratio).
 _LOW_RATIO = 0.75
-# The closed form in z is singular at z = 0 (q = 1), and between these z replaced by reduced ones.
-_LEAST_Z, _LARGEST_Z = -20.0, 0.5
 
-_NEAR_ORIGIN, _SMALL, _IN_Y, _NEAR_ZERO_EXCESS, _IN_Z = range(5)
+_NEAR_ORIGIN, _SMALL, _IN_Y, _IN_Z = range(4)
 
 
 @kernel
@@ -51,15 +42,11 @@ def _sign(label_score: float, scale: float) -> float:
 @kernel
 def _regime(lam: float, delta: float, mu: float) -> int:
     """Which formula holds at a head with `mu >= 1.5`, or with `lam >= 0` and `-1.5 < mu < 1.5`."""
-    thin = _THIN - _THIN_SLOPE * abs(mu)
+    thin = _THIN / (1.0 + _THIN_SLOPE * abs(mu))
     if mu < _MODERATE_SCALE:
         return _SMALL if min(lam, delta) >= thin else _NEAR_ORIGIN
     if mu < _LARGE_SCALE and lam > -thin and delta < thin:
         return _NEAR_ORIGIN
-    z_by = expm1(-2.0 * lam)
-    z_of = expm1(-2.0 * delta)
-    if lam > 0.0 and _LARGEST_Z * z_by <= z_of <= _LEAST_Z * z_by:
-        return _NEAR_ZERO_EXCESS
     return _IN_Y if lam < _LOW_RATIO * mu else _IN_Z
 
 
@@ -73,8 +60,6 @@ def _risk(label_score: float, excess: float, scale: float) -> tuple[float, float
         value, g_lam, g_mu = risk_in_z(lam, delta, mu)
     elif regime == _IN_Y:
         value, g_lam, g_mu = risk_in_y(lam, delta, mu)
-    elif regime == _NEAR_ZERO_EXCESS:
-        value, g_lam, g_mu = risk_near_zero_excess(lam, delta, mu)
     elif regime == _SMALL:
         value, g_lam, g_mu = risk_at_small_scale(lam, delta, mu)
     else:
@@ -92,8 +77,6 @@ def _hessian(label_score: float, excess: float, scale: float) -> tuple[float, fl
         return hessian_in_z(lam, delta, mu)
     if regime == _IN_Y:
         return hessian_in_y(lam, delta, mu)
-    if regime == _NEAR_ZERO_EXCESS:
-        return hessian_near_zero_excess(lam, delta, mu)
     if regime == _SMALL:
         return hessian_at_small_scale(lam, delta, mu)
     return hessian_near_origin(lam, mu)
