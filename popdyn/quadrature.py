@@ -9,17 +9,15 @@ import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.compiled import kernel
+from popdyn.coordinates import Head
 from popdyn.exponentials import mass
-
-if TYPE_CHECKING:
-    from popdyn.coordinates import Head
 
 __all__ = [
     "BoundaryGraded",
@@ -35,7 +33,7 @@ __all__ = [
 
 
 class Nodes(NamedTuple):
-    """Thresholds with weights; all three arrays broadcast against the head, nodes last.
+    """Thresholds with weights; all arrays broadcast against the head, nodes last.
 
     Attributes
     ----------
@@ -58,7 +56,7 @@ class Nodes(NamedTuple):
 class Rule(Protocol):
     """A quadrature rule over thresholds that may depend on the head."""
 
-    def __call__(self, head: "Head") -> Nodes:
+    def __call__(self, head: Head) -> Nodes:
         """Nodes for this head."""
 
     @property
@@ -82,7 +80,7 @@ RESOLVED = 1e-12
 _LOG_AMPLITUDE = 8.0
 _ENTIRE = 3.5  # growth of exp(-mu s) that an ellipse may take in, measured where no pole is left
 _FEWEST = 3  # nodes beyond the estimate, which count where the layer is wide
-_MAX_ORDER = 1_000_000  # nodes come from a recurrence at a cost of order squared
+_MAX_ORDER = 100_000  # a minute: the nodes come from a recurrence, at a cost of order squared
 
 
 def gauss_legendre(order: int) -> "GaussLegendre":
@@ -92,10 +90,7 @@ def gauss_legendre(order: int) -> "GaussLegendre":
     than `order` raises `UnresolvedLayerWarning`, which names the order. The nodes keep their
     distances to both ends to full relative precision at any order.
 
-    Raises
-    ------
-    ValueError
-        If `order` is not a whole number from 1 to 1000000.
+    The order is a whole number from 1 to 100000; anything else raises ValueError.
     """
     return GaussLegendre(_whole("order", order, 1, _MAX_ORDER))
 
@@ -107,7 +102,7 @@ class GaussLegendre:
     order: int
     is_sample = False
 
-    def __call__(self, head: "Head") -> Nodes:
+    def __call__(self, head: Head) -> Nodes:
         needed = int(np.max(order_needed(head), initial=1))
         if needed > self.order:
             warnings.warn(
@@ -126,7 +121,7 @@ class GaussLegendre:
         return BoundaryGraded()
 
 
-def order_needed(head: "Head") -> NDArray[float64]:
+def order_needed(head: Head) -> NDArray[float64]:
     """Gauss-Legendre order for a relative error of about 1e-12 in the gradient, shape `(...)`.
 
     The rule converges like `rho^(-2 n)`, where the ellipse of semi-axis sum `rho` around the
@@ -142,14 +137,11 @@ def order_needed(head: "Head") -> NDArray[float64]:
         outside = np.maximum(delta, -lam)  # the pole is real and outside where this is positive
         beyond = np.maximum(lam, -delta)
         ratio = np.exp(-2.0 * outside) * np.expm1(-2.0 * rate) / np.expm1(-2.0 * beyond)
-        real_pole = 1.0 - np.log1p(-np.minimum(ratio, 1.0)) / rate
+        distance = -np.log1p(-np.minimum(ratio, 1.0)) / rate  # of it from the end
         shift = -2.0 * delta + np.log1p(-np.exp(2.0 * delta)) - np.log1p(-np.exp(-2.0 * lam))
-        complex_pole = (shift + 1j * np.pi) / rate - 1.0
-        pole = np.where(outside >= 0.0, real_pole, complex_pole)
-        gap = np.abs(pole - 1.0) + np.abs(pole + 1.0)  # twice the semi-major axis
-        axis = 0.5 * gap
-        # For a real pole the gap to the end is tiny and must not be lost in 1 + gap.
-        excess = np.where(outside >= 0.0, -np.log1p(-np.minimum(ratio, 1.0)) / rate, axis - 1.0)
+        pole = (shift + 1j * np.pi) / rate - 1.0
+        axis = 0.5 * (np.abs(pole - 1.0) + np.abs(pole + 1.0))
+        excess = np.where(outside >= 0.0, distance, axis - 1.0)  # of the semi-major axis over 1
         log_rho = np.arcsinh(np.sqrt(excess * (excess + 2.0)))
     # exp(-mu s) is entire; on the ellipse log_rho it costs mu (cosh(log_rho) - 1).
     entire = np.arcsinh(np.sqrt(_ENTIRE / rate * (_ENTIRE / rate + 2.0)))
@@ -176,8 +168,7 @@ def legendre_rule(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
 def _legendre_half(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
     """Nodes of the lower half by Newton's method, in `theta` with `1 - x = 2 sin(theta / 2)^2`."""
     half = (order + 1) // 2
-    distances = np.empty(half)
-    weights = np.empty(half)
+    distances, weights = np.empty(half), np.empty(half)
     for i in range(half):
         theta = np.pi * (i + 0.75) / (order + 0.5)
         theta += 1.0 / (8.0 * (order + 0.5) ** 2 * np.tan(theta))
@@ -228,16 +219,9 @@ def boundary_graded(order: int = _DEFAULT_ORDER) -> "BoundaryGraded":
     in `v`; elsewhere panels follow the exponentials around the point where the labels lose to the
     features. Some 120 to 250 nodes for most heads, whatever the scale.
 
-    Parameters
-    ----------
-    order : int
-        Nodes of a panel, from 4 to 100. The default gives full double precision for the uniform
-        design; densities that vary on a scale much below `half_width` may need more.
-
-    Raises
-    ------
-    ValueError
-        If `order` is not a whole number in that range.
+    The order is a whole number from 4 to 100; anything else raises ValueError. The default gives
+    full double precision for the uniform design; densities that vary on a scale much below
+    `half_width` may need more.
     """
     return BoundaryGraded(_whole("order", order, 4, 100))
 
@@ -249,7 +233,7 @@ class BoundaryGraded:
     order: int = _DEFAULT_ORDER
     is_sample = False
 
-    def __call__(self, head: "Head") -> Nodes:
+    def __call__(self, head: Head) -> Nodes:
         lam, delta, mu = unit_scores(head)
         distances, weights = legendre_rule(self.order)
         panels, counts = _panels(lam.ravel(), delta.ravel(), mu.ravel())
@@ -268,18 +252,17 @@ def _panels(
 ) -> tuple[NDArray[float64], NDArray[np.int64]]:
     """Panels of each head on `[0, 2]` and their number; `_panel_nodes` reads the rows.
 
-    A row is: measured from the upper end?, first and last point, exponent at the first point,
+    A row is: measured from the upper end?, first point and width, exponent at the first point,
     its slope; and for a graded panel, whose points are `v`, its layer and the factor of `exp(v)`.
     """
-    n_heads = scales.size
-    panels = np.zeros((n_heads, _MAX_PANELS, 7))
-    counts = np.zeros(n_heads, dtype=np.int64)
-    edges = np.empty((_OFFSETS.size + 2, 3))  # distances to both ends, exponent
-    for i in range(n_heads):
+    panels = np.zeros((scales.size, _MAX_PANELS, 7))
+    counts = np.zeros(scales.size, dtype=np.int64)
+    edges = np.empty((_OFFSETS.size + 2, 4))  # distances to both ends, exponent, offset
+    for i in range(scales.size):
         mirrored = scales[i] < 0.0
         sign = -1.0 if mirrored else 1.0
         lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
-        edges[0] = 0.0, 2.0, -2.0 * delta
+        edges[0] = 0.0, 2.0, -2.0 * delta, -np.inf
         n_edges = 1
         if max(abs(lam), mu) > _MILD_RADIUS:
             centre_lower, centre_upper, centre_exponent = -2.0 * delta / mu, 2.0 * lam / mu, 0.0
@@ -293,16 +276,20 @@ def _panels(
                 upper = centre_upper - offset / rate
                 further = lower > edges[n_edges - 1, 0] or upper < edges[n_edges - 1, 1]
                 if further and lower > 0.0 and upper > 0.0:
-                    edges[n_edges] = lower, upper, centre_exponent - offset * (mu / rate)
+                    edges[n_edges] = (
+                        lower,
+                        upper,
+                        centre_exponent - offset * (mu / rate),
+                        offset / rate,
+                    )
                     n_edges += 1
-        edges[n_edges] = 2.0, 0.0, -2.0 * lam
+        edges[n_edges] = 2.0, 0.0, -2.0 * lam, np.inf
         reach = 2.0 * mass(2.0 * mu)
         layer_lower = max(reach * np.exp(-2.0 * delta), _LOWEST_LAYER * edges[1, 0])
         layer_upper = max(reach * np.exp(2.0 * lam), _LOWEST_LAYER * edges[n_edges - 1, 1])
         count = 0
         for j in range(n_edges):
-            upper_end = edges[j, 0] + edges[j + 1, 0] > 2.0
-            layer = 0.0
+            upper_end, layer = edges[j, 0] + edges[j + 1, 0] > 2.0, 0.0
             if j == 0 and layer_lower < edges[1, 0]:
                 upper_end, layer = False, layer_lower
             if j == n_edges - 1 and layer_upper < edges[j, 1]:
@@ -313,16 +300,20 @@ def _panels(
                 first, last, exponent, slope = edges[j, 0], edges[j + 1, 0], edges[j, 2], -mu
             near_end = 1.0 if upper_end != mirrored else 0.0
             if layer == 0.0:
-                panels[i, count] = near_end, first, last, exponent, slope, 0.0, 0.0
+                # between offsets, not distances: of a panel of 1e-12 these keep four digits
+                local = edges[j + 1, 3] - edges[j, 3]
+                width = local if local < np.inf else last - first
+                panels[i, count] = near_end, first, width, exponent, slope, 0.0, 0.0
                 count += 1
                 continue
             span = np.log1p(last / layer)
             n_parts = int(np.ceil(span / _GRADED_SPAN))
+            width = span / n_parts
             for part in range(n_parts):
-                v, factor = span * part / n_parts, layer
+                v, factor = width * part, layer
                 if 2 * part >= n_parts and part > 0:  # from the far end, or exp(v) costs digits
                     v, factor = v - span, layer + last
-                panels[i, count] = near_end, v, v + span / n_parts, exponent, slope, layer, factor
+                panels[i, count] = near_end, v, width, exponent, slope, layer, factor
                 count += 1
         counts[i] = count
     return panels, counts
@@ -342,13 +333,12 @@ def _panel_nodes(
         nodes[:2, i, order * counts[i] :] = half_width
         nodes[2:, i, order * counts[i] :] = 0.0
         for j in range(counts[i]):
-            near_end, first, last, exponent, slope, layer, factor = panels[i, j]
+            near_end, first, width, exponent, slope, layer, factor = panels[i, j]
             near = int(near_end)
-            half = 0.5 * (last - first)
             for m in range(order):
-                step = half * distances[m]
+                step = 0.5 * width * distances[m]
                 point = first + step
-                weight = 0.5 * half * weights[m]
+                weight = 0.25 * width * weights[m]
                 if layer > 0.0:
                     growth = np.exp(point)
                     weight *= factor * growth
@@ -394,7 +384,7 @@ class EqualWeights:
     is_sample = True
     companion = None
 
-    def __call__(self, head: "Head") -> Nodes:
+    def __call__(self, head: Head) -> Nodes:
         lower = self.thresholds + head.half_width
         upper = head.half_width - self.thresholds
         outside = (lower < 0.0) | (upper < 0.0)
@@ -406,7 +396,7 @@ class EqualWeights:
         return Nodes(lower, upper, np.full(lower.shape, 1.0 / lower.size))
 
 
-def unit_scores(head: "Head") -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
+def unit_scores(head: Head) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
     """`lam`, `delta` and `mu l`: the head on the interval `[-1, 1]`."""
     return (
         np.asarray(head.label_score, dtype=float64),

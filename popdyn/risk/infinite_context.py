@@ -98,15 +98,17 @@ class InfiniteContextRisk:
         """Risk and gradient from one pass, shapes `(...)` and `(..., 2)`."""
         width = self.half_width
         found = self._integrate(head, hessian=False)
-        value: NDArray[float64] = found[..., 0] * width**2
-        return value, found[..., 1:] * np.array([width**2, width**3])
+        scaled: NDArray[float64] = found * np.array([width**2, width**2, width**3])
+        value: NDArray[float64] = scaled[..., 0][()]
+        return value, scaled[..., 1:]
 
     def hessian(self, head: Head) -> NDArray[float64]:
         """Hessian, shape `(..., 2, 2)`."""
         width = self.half_width
         found = self._integrate(head, hessian=True)
-        scaled = found * np.array([width**2, width**3, width**4])
-        return scaled[..., [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
+        scaled: NDArray[float64] = found * np.array([width**2, width**3, width**4])
+        entries: NDArray[float64] = scaled[..., [0, 1, 1, 2]]
+        return entries.reshape(*head.shape, 2, 2)
 
     def error_estimate(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
         """Bound on the error of `value` and `gradient`, shapes `(...)` and `(..., 2)`.
