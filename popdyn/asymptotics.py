@@ -1,4 +1,4 @@
-"""The predicted laws of the flow, at large scale and at small radius (MODEL §4, §5).
+"""The predicted laws of the flow, at large scale and at small radius (MODEL §4, §5, §7).
 
 An independent witness: nothing here evaluates a risk. The series in `1/mu` are read from
 `tube_coefficients.json`, which `derivations/tube_expansion.py` derives and stores in exact numbers.
@@ -17,16 +17,24 @@ from typing import Any
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import lambertw
 
 __all__ = [
     "MAX_ORDER",
     "boundary_error",
+    "density_tube_center",
     "escape_time",
+    "fourth_power_rate",
     "growth_rate",
     "interior_error",
+    "label_score_cap",
+    "pair_fifth_power_rate",
+    "pair_layer",
+    "pair_risk_at",
     "relaxation_rate",
     "risk_in_tube",
     "saddle_eigenvalues",
+    "saturation_scale",
     "scale_at",
     "stable_step",
     "time_at",
@@ -36,8 +44,10 @@ __all__ = [
 
 MAX_ORDER = 8  # what the stored expansion carries
 _ZETA = {"zeta2": np.pi**2 / 6, "zeta3": 1.2020569031595942854}
+_PAIR = _ZETA["zeta2"] - _ZETA["zeta3"]
 _NEWTON_STEPS = 50  # from the leading law 3 to 6 suffice wherever the series is of use
 _NEWTON_TOLERANCE = 4e-15  # of time^(1/4); a few roundings of it
+_FIRST_WITH_OFFSET = 4  # the order at which `time_at` has its mu^0
 _FLOW_ACCURACY = 1e-13  # relative, of a flow's times; what two solvers differ by in flow.json
 
 
@@ -118,7 +128,7 @@ def scale_at(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
                 return mu
     raise ValueError(
         f"time must be one that the series of order {order} reaches where it increases, "
-        f"got {np.min(t)!r}; take a larger time or a lower order"
+        f"got {float(np.min(t))!r}; take a larger time or a lower order"
     )
 
 
@@ -133,6 +143,14 @@ def growth_rate(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> ND
     mu, width, order = _positive("scale", scale), _width(half_width), _order(order)
     slowness = _series("pace", mu, width, order)
     return 2 / ((1 + width**2) * mu**3 * slowness)
+
+
+def fourth_power_rate(half_width: float = 1.0) -> float:
+    """Limit `8/(1 + l^2)` of `mu^4/t`, and of what `mu^4` gains a step over its size (MODEL §4).
+
+    First neglected term: relative, of order `1/mu`.
+    """
+    return 8 / (1 + _width(half_width) ** 2)
 
 
 def interior_error(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArray[float64]:
@@ -185,7 +203,8 @@ def time_offset(
     Parameters
     ----------
     time, scale : array_like, shape (n,)
-        Of one flow, for instance a trajectory's times and scales.
+        Of one flow, for instance a trajectory's `t` and `scale`; samples at which the scale is not
+        positive yet are left out.
     half_width : float
         `l > 0`.
     order : int, 4 to 8
@@ -199,16 +218,22 @@ def time_offset(
     Raises
     ------
     ValueError
-        As `tube_center`, and if times and scales do not match or the order is below 4.
+        If times and scales do not match, no scale is positive, the half width is not positive, or
+        the order is below 4.
     """
-    t, mu = np.atleast_1d(_positive("time", time)), np.atleast_1d(_positive("scale", scale))
     width, order = _width(half_width), _order(order)
+    t, mu = np.asarray(time, dtype=float64), np.asarray(scale, dtype=float64)
     if t.shape != mu.shape or t.ndim != 1:
         raise ValueError(
             f"time and scale must be sequences of one length, got shapes {t.shape} and {mu.shape}"
         )
-    if order < 4:
-        raise ValueError(f"order must be at least 4 for the limit to exist, got {order}")
+    if order < _FIRST_WITH_OFFSET:
+        raise ValueError(
+            f"order must be at least {_FIRST_WITH_OFFSET} for the limit to exist, got {order}"
+        )
+    if not (mu > 0).any():
+        raise ValueError("scale must become positive, got none that is; take a longer flow")
+    t, mu = t[mu > 0], mu[mu > 0]
     predicted = time_at(mu, width, order)
     doubt = np.abs(predicted - time_at(mu, width, order - 1)) + _FLOW_ACCURACY * t
     best = np.argmin(doubt)
@@ -227,7 +252,7 @@ def relaxation_rate(half_width: float = 1.0) -> float:
 def stable_step(scale: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     """Step size `mu^3/(2 l)` below which gradient descent is stable on the tube (MODEL §4).
 
-    First neglected term: relative, of order `log(mu)/mu`.
+    First neglected term: relative, of order `1/mu`.
     """
     return _positive("scale", scale) ** 3 / (2 * _width(half_width))
 
@@ -253,14 +278,71 @@ def escape_time(radius: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     the direction of the start.
     """
     r = _positive("radius", radius)
-    return np.log(r) / saddle_eigenvalues(half_width)[0]
+    return np.asarray(np.log(r) / saddle_eigenvalues(half_width)[0], dtype=float64)
+
+
+def density_tube_center(end_ratio: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
+    """Limit `log(2 (1 + l^2) f(l)/f(-l))/2` of `c` for features of density `f` (MODEL §7).
+
+    `end_ratio` is `f(l)/f(-l)`; the growth of the scale is that of uniform features. First
+    neglected term: of order `1/mu`.
+    """
+    return np.log(_positive("end_ratio", end_ratio)) / 2 + _center(_width(half_width))
+
+
+def label_score_cap(flip_probability: ArrayLike) -> NDArray[float64]:
+    """Label score `atanh(1 - 2 p)` that training on labels flipped at rate `p` nears (MODEL §7).
+
+    Exact: on an infinite context the flips act as `tanh(lam) -> (1 - 2 p) tanh(lam)`.
+    """
+    p = _positive("flip_probability", flip_probability)
+    if not (p < 0.5).all():
+        raise ValueError(f"flip_probability must be below 1/2, got {flip_probability!r}")
+    return np.asarray((np.log1p(-p) - np.log(p)) / 2, dtype=float64)
+
+
+def saturation_scale(flip_probability: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
+    """Scale `w/l`, `w exp(w) = exp(cap)/sqrt(2)`, at which label noise ends training (MODEL §7).
+
+    Here `cap` is `label_score_cap`. First neglected term: relative, of order `1/(mu l)^2`.
+    """
+    weight = lambertw(np.exp(label_score_cap(flip_probability)) / np.sqrt(2))
+    return np.asarray(weight.real / _width(half_width), dtype=float64)
+
+
+def pair_layer(half_width: float = 1.0) -> float:
+    """Limit `3 (zeta(2) - zeta(3))/(4 l (1 + l^2))` of `q mu^3` for a pair's training (MODEL §7).
+
+    The reflected pair follows the risk of its average. First neglected term: relative, of order
+    `log(mu)/mu`.
+    """
+    width = _width(half_width)
+    return 3 * _PAIR / (4 * width * (1 + width**2))
+
+
+def pair_fifth_power_rate(half_width: float = 1.0) -> float:
+    """Limit `15 (zeta(2) - zeta(3))/(2 l (1 + l^2))` of `mu^5/t` for a pair's training (MODEL §7).
+
+    First neglected term: relative, of order `1/mu`, without a logarithm.
+    """
+    return 10 * pair_layer(half_width)
+
+
+def pair_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
+    """Risk of a pair in training, `(zeta(2) - zeta(3))/(2 l) mu^-3` at `mu^5 ~ t` (MODEL §7).
+
+    First neglected term: relative, of order `1/mu`.
+    """
+    t, width = _positive("time", time), _width(half_width)
+    return _PAIR / (2 * width) * (pair_fifth_power_rate(width) * t) ** -0.6
 
 
 def _series(name: str, mu: NDArray[float64], width: float, order: int) -> NDArray[float64]:
     logarithm = np.log(mu) + _center(width)
     total: NDArray[float64] = np.zeros_like(mu)
-    for polynomial in reversed(_polynomials(name, width)[: order + 1]):
-        total = total / (mu * width) + np.polynomial.polynomial.polyval(logarithm, polynomial)
+    for coefficients in reversed(_polynomials(name, width)[: order + 1]):
+        term = np.polynomial.polynomial.polyval(logarithm, coefficients)
+        total = np.asarray(total / (mu * width) + term, dtype=float64)
     return total
 
 
