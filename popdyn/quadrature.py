@@ -210,6 +210,7 @@ _GRADED_SPAN = 8.0  # panel width in v; exp(v) is resolved to 1e-16 by 16 nodes
 _LOWEST_LAYER = 1e-300  # a thinner layer contributes nothing above underflow
 _MAX_PANELS = _OFFSETS.size + 1 + math.ceil(-math.log(_LOWEST_LAYER) / _GRADED_SPAN)
 _DEFAULT_ORDER = 20
+_LARGEST_SCALE = 1e300  # some multiples of it must not overflow
 
 
 def boundary_graded(order: int = _DEFAULT_ORDER) -> "BoundaryGraded":
@@ -398,11 +399,10 @@ class EqualWeights:
 
 def unit_scores(head: Head) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
     """`lam`, `delta` and `mu l`: the head on the interval `[-1, 1]`."""
-    return (
-        np.asarray(head.label_score, dtype=float64),
-        np.asarray(head.excess, dtype=float64),
-        np.asarray(head.scale * head.half_width, dtype=float64),
-    )
+    mu = np.asarray(head.scale * head.half_width, dtype=float64)
+    if mu.size and max(mu.max(), -mu.min()) > _LARGEST_SCALE:
+        raise ValueError(f"scale * half_width must be within {_LARGEST_SCALE:g}, got {mu!r}")
+    return np.asarray(head.label_score), np.asarray(head.excess), mu
 
 
 def _whole(name: str, number: int, least: int, most: int) -> int:

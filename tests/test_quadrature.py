@@ -242,3 +242,9 @@ def test_rules_pickle(rule):
     copy = pickle.loads(pickle.dumps(rule))
     head = Head.from_scores(0.1, 0.1)
     np.testing.assert_array_equal(copy(head).lower, rule(head).lower)
+
+
+def test_a_scale_next_to_overflow_is_refused():
+    head = Head.from_scores(0.0, 1e306)
+    with pytest.raises(ValueError, match=r"scale \* half_width must be within 1e\+300"):
+        boundary_graded()(head)

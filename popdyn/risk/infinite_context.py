@@ -60,8 +60,8 @@ class InfiniteContextRisk:
     Raises
     ------
     ValueError
-        If `design` or `rule` is something else. Methods: if the head has another half width, or a
-        drawn threshold lies outside the interval.
+        If `design` or `rule` is something else. Methods: if the head has another half width or a
+        scale beyond `1e300 / half_width`, or a drawn threshold lies outside the interval.
 
     Examples
     --------
