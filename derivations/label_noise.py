@@ -6,9 +6,10 @@ mu > 0, label score lam of any sign, the effective score lam'.
 Sharper than MODEL §7: the scale at which training saturates, as p -> 0, with its 1/mu term.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
+import mpmath
 import sympy
 from sympy import LambertW, Rational, atanh, exp, log, oo, pi, series, sqrt, symbols, tanh, zeta
 
@@ -76,8 +77,13 @@ def derive(chain: Chain) -> LabelNoise:
         ("with the risk floor 0.198051", "0.198051", 1),
         ("where a larger lam' would still lower the risk", "1", 2),
     ):
-        found = partial(_saturation, which=which)
-        chain.checked(words, Rational(claimed), found, [{p: "1/100"}], digits=5)
+        chain.checked(
+            words,
+            Rational(claimed),
+            lambda mp, noise, i=which: _saturation(mp.nstr(noise, 15))[i],
+            [{p: "1/100"}],
+            digits=5,
+        )
     return LabelNoise(effective, cap, scale, layer)
 
 
@@ -95,9 +101,12 @@ def _exact_layer(mp, exponent, ell, layer):
     return mp.exp(2 * ell * mu - 2 * cap) * mu**2 / layer(ell, mu)
 
 
-def _saturation(mp, p, which):
+@cache
+def _saturation(p):
     """Scale and risk at the minimum over mu with lam = oo, l = 1; sign of the risk's slope in p."""
-    quad = partial(mp.quad, method="gauss-legendre", maxdegree=4)
+    mp = mpmath.mp.clone()
+    mp.dps, p = 20, mp.mpf(p)
+    quad = partial(mp.quad, method="gauss-legendre", maxdegree=3)
 
     def risk(p, mu):
         def error(a):
@@ -108,12 +117,13 @@ def _saturation(mp, p, which):
             first, mass = ((1 - p) * below[j] + p * above[j] for j in (1, 0))
             return first / mass
 
-        return quad(lambda a: error(a) ** 2 / 2, (-1, 1))
+        # The error falls from order one within a distance p of the lower end.
+        return quad(lambda a: error(a) ** 2 / 2, (-1, 4 * p - 1, 16 * p - 1, 1))
 
     step = mp.mpf(10) ** -8
     scale = mp.findroot(lambda mu: risk(p, mu + step) - risk(p, mu - step), (1, 2), tol=1e-20)
     floor = risk(p, scale)
-    return (scale, floor, mp.sign(risk(p + step, scale) - floor))[which]
+    return scale, floor, mp.sign(risk(p + step, scale) - floor)
 
 
 if __name__ == "__main__":
