@@ -240,6 +240,28 @@ def test_a_wavy_density_is_resolved_at_any_scale(scale):
     assert relative(coarse.gradient(head), fine.gradient(head), 1.0) < GRADIENT
 
 
+@pytest.mark.parametrize(
+    ("density", "ends"),
+    [
+        (linear(0.3), 1.3 / 0.7),
+        (linear(-0.3), 0.7 / 1.3),
+        (lambda x: (1 + 0.3 * np.cos(np.pi * x)) / 2, 1.0),
+    ],
+    ids=["up", "down", "wavy"],
+)
+def test_the_tube_sits_where_the_end_densities_put_it(density, ends):
+    # MODEL §7: c* = log(2 (1 + l^2) f(l) / f(-l)) / 2. On the flow dc = 0 where dL/dlam = (l + 1/mu)
+    # dL/dmu; at mu = 1e7 the root is measured 6e-8 from c*, the next order in 1/mu.
+    risk, scale = InfiniteContextRisk(Design(feature_density=density), boundary_graded()), 1e7
+
+    def drift(tube):
+        d_lam, d_mu = risk.gradient(Head.from_tube(tube, scale))
+        return (d_lam - (1 + 1 / scale) * d_mu) * scale**3
+
+    c_star = 0.5 * np.log(4 * ends)
+    assert drift(c_star - 2e-7) * drift(c_star + 2e-7) < 0
+
+
 @pytest.mark.parametrize("scores", [(1.0, 3.0), (7.5, 5.0), (-2.0, 9.0), (0.0, 0.0)], ids=str)
 def test_a_flat_density_is_the_uniform_design(scores):
     flat = InfiniteContextRisk(
