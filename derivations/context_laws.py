@@ -158,7 +158,7 @@ def _ein(mp, t):
     return t * mp.hyp2f2(1, 1, 2, 2, -t) if t < 1 else mp.e1(t) + mp.log(t) + mp.euler
 
 
-def _grid(mp, end):
+def tabulated(mp, end):
     """(Ein, T) at log u = -40, -40 + 1/4, ... up to `end`."""
     grid = []
     for i in range(4 * (end + 40)):
@@ -171,14 +171,14 @@ def _grid(mp, end):
 
 def law(mp, v, power, grid=None):
     total = mp.mpf(0)
-    for ein, tin in grid or _grid(mp, 50):
+    for ein, tin in grid or tabulated(mp, 50):
         body = -v * ein if power == 1 else 2 * v * (tin - ein) + v**2 * ein**2
         total += body * mp.exp(-v * ein) / 4
     return total
 
 
 def _largest_ratio(mp):
-    grid = _grid(mp, 200)
+    grid = tabulated(mp, 200)
     places = [mp.mpf(2) ** k for k in range(-2, 8)] + [2 + mp.mpf(k) / 20 for k in range(1, 20)]
     ratios = [mp.sqrt(law(mp, v, 2, grid) / (1 + 2 / v**2)) for v in places]
     return max(ratios) if min(ratios) >= 1 else mp.nan
