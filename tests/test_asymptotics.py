@@ -29,8 +29,8 @@ INCREMENT = 1e-9  # relative, of t(1000) - t(100): measured 1.9e-10 at order 3, 
 OFFSET = 1e-14  # of the time: measured 4.5e-15, what the file and rounding leave
 EARLY_OFFSET = 3e-5  # of the offset itself, at order 8 and mu l = 50: measured 8e-6
 END = 3e-14  # relative, of the end's scale: measured 2e-14 (offset from mu = 50), else 1.3e-15
-RISK = 1e-12  # relative, of the risk at order 8 and mu = 50 and above
-ERROR = 1e-13  # relative, of 1/mu at alpha = 1/2
+RISK = 1e-12  # relative, of the risk at order 8: measured 5.3e-13 at mu = 50, 7e-15 above
+ERROR = 5e-14  # relative, of the interior error: measured 2e-14, the offset of END
 ROUND_TRIP = 1e-15  # relative, of the scale: measured 2e-16
 
 
