@@ -1,4 +1,4 @@
-"""The predicted laws of the flow, at large scale and at small radius (MODEL §4 to §7).
+"""The predicted laws of the flow, at large scale and at small radius (MODEL §4, §5, §7).
 
 An independent witness: nothing here evaluates a risk. The series in `1/mu` are read from
 `tube_coefficients.json`, which `derivations/tube_expansion.py` derives and stores in exact numbers.
@@ -22,7 +22,6 @@ from scipy.special import lambertw
 __all__ = [
     "MAX_ORDER",
     "boundary_error",
-    "context_rms",
     "density_tube_center",
     "escape_time",
     "fourth_power_rate",
@@ -32,8 +31,6 @@ __all__ = [
     "pair_fifth_power_rate",
     "pair_layer",
     "pair_risk_at",
-    "pair_rms",
-    "prior_averaged_risks",
     "relaxation_rate",
     "risk_in_tube",
     "saddle_eigenvalues",
@@ -338,52 +335,6 @@ def pair_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     """
     t, width = _positive("time", time), _width(half_width)
     return _PAIR / (2 * width) * (pair_fifth_power_rate(width) * t) ** -0.6
-
-
-def context_rms(
-    scale: ArrayLike, n_examples: ArrayLike, half_width: float = 1.0
-) -> NDArray[float64]:
-    """RMS error `sqrt(1/mu^2 + 8 l^2/N^2)` at an interior threshold on `N` examples (MODEL §6).
-
-    Exact in both limits of `N/(2 l mu)`. For `N` and `mu` both large the RMS is never below this,
-    and at most 5.8 % above, near `N = 4.7 l mu`.
-    """
-    mu, n, width = (
-        _positive("scale", scale),
-        _positive("n_examples", n_examples),
-        _width(half_width),
-    )
-    return np.asarray(np.hypot(1 / mu, np.sqrt(8) * width / n), dtype=float64)
-
-
-def pair_rms(scale: ArrayLike, n_examples: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """RMS error `sqrt(2 l^2/N^2 + l/(4 N mu))` of a reflected pair, as `context_rms` (MODEL §7).
-
-    Exact in both limits. For `N` and `mu` both large the RMS is never above this, and at most 15 %
-    below, near `N = 6.4 l mu`.
-    """
-    mu, n, width = (
-        _positive("scale", scale),
-        _positive("n_examples", n_examples),
-        _width(half_width),
-    )
-    spread = np.sqrt(width / (4 * n * mu))
-    return np.asarray(np.hypot(np.sqrt(2) * width / n, spread), dtype=float64)
-
-
-def prior_averaged_risks(n_examples: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """Risks on `N` examples as `mu -> oo`: of a head, of a reflected pair, of Bayes (MODEL §7).
-
-    `4 l^2 N/((N + 1)(N + 2))`, `2 l^2/(N + 2)` and `2 l^2/((N + 2)(N + 3))`, exact where
-    `lam > mu l`.
-
-    Returns
-    -------
-    ndarray, shape (3, ...)
-    """
-    n, width = _positive("n_examples", n_examples), _width(half_width)
-    shares = [2 * n / (n + 1), np.ones_like(n), 1 / (n + 3)]
-    return np.asarray(2 * width**2 / (n + 2) * np.stack(shares), dtype=float64)
 
 
 def _series(name: str, mu: NDArray[float64], width: float, order: int) -> NDArray[float64]:
