@@ -18,7 +18,7 @@ __all__ = ["ClosedFormRisk"]
 
 # Scales are times the half width. The polylogarithm forms lose digits like an inverse power of the
 # scale, mostly where the boundary layer is wide: from here on they serve everywhere,
-_LARGE_SCALE = 2.5
+_LARGE_SCALE = 2.0
 # and from here on where it is thin.
 _MODERATE_SCALE = 1.5
 # The layer is wide where the label score or the excess is below `0.7 / (1 + scale / 2)`: there 28
@@ -26,7 +26,7 @@ _MODERATE_SCALE = 1.5
 _THIN, _THIN_SLOPE = 0.7, 0.5
 # Below this ratio the risk is near 4/3, and the form in y gives it without cancellation; the one
 # in z loses digits like the inverse square of the ratio, the one in y like 1 / (1 - ratio).
-_LOW_RATIO = 0.75
+_LOW_RATIO = 0.5
 
 _NEAR_ORIGIN, _SMALL, _IN_Y, _IN_Z = range(4)
 

@@ -24,9 +24,10 @@ __all__ = ["hessian_in_z", "risk_in_z"]
 # exp(-2 * 345) is 1e-300: more changes no digit of the risk but would lose 0 / 0.
 _LARGEST = 345.0
 # M and H are divided by powers of h; between these z, where that costs digits, they are summed as
-# power series in w, of radius 2 pi: 0.22^28 is 4e-19.
+# power series in w, of radius 2 pi: the first term left out of d2H/dw2 is 36^3 0.22^36 = 1e-19.
 _LEAST_Z, _LARGEST_Z = -3.0, 0.5
-_TERMS = 28
+_TERMS = 36
+_TERMS_NEAR_ZERO, _NEAR_ZERO = 12, 0.05  # for small w, as at the end 1 from scale 2 on
 
 _B = bernoulli(_TERMS + 1)
 _LI3 = np.array([0.0, *(float(a) for a in trilogarithm_series(_TERMS))])
@@ -69,7 +70,8 @@ def _functions(end: tuple[float, ...]) -> tuple[float, float, float, float, floa
     w = -logarithm
     if _LEAST_Z <= z <= _LARGEST_Z:
         three = m = m_1 = h = h_1 = 0.0
-        for n in range(_TERMS - 1, -1, -1):
+        terms = _TERMS_NEAR_ZERO if abs(w) < _NEAR_ZERO else _TERMS
+        for n in range(terms - 1, -1, -1):
             m_1 = m_1 * w + m
             m = m * w + three
             three = three * w + _LI3[n]

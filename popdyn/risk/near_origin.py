@@ -17,11 +17,13 @@ from popdyn.compiled import kernel
 
 __all__ = ["hessian_near_origin", "risk_near_origin"]
 
-# The averages have their nearest pole at alpha = -1.32, at the corner (lam, mu) = (2.8, 2.5) of the
-# region, and it is fourfold in the Hessian: the rule gains a factor 2.1^2 a node.
+# The averages have their nearest pole at alpha = -1.36, at the corner (lam, mu) = (2.35, 2) of the
+# region, and it is fourfold in the Hessian: the rule gains a factor 2.2^2 a node.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
-_TERMS = 30  # of the power series in mu, up to 2.5: 2.5^30 / 31! is 1e-22
-_TERMS_TO_ONE = 18  # up to 1: 1 / 19! is 8e-18
+_TERMS = (
+    28  # of the power series in mu, up to 2: that of d3S/dmu3 ends with 28^3 2^28 / 29! = 7e-19
+)
+_TERMS_TO_ONE = 22  # up to 1: 22^3 / 23! = 4e-19
 
 _factorials = np.array([float(factorial(k + 1)) for k in range(_TERMS)])
 _k = np.arange(_TERMS)
@@ -46,7 +48,7 @@ def _series(coefficients: NDArray[float64], x: float) -> float:
 
 @kernel
 def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `-2.5 <= mu <= 2.5` where no boundary layer is thin.
+    """Risk and gradient for `-2 <= mu <= 2` where no boundary layer is thin.
 
     The gradient is relatively accurate down to the smallest radius.
     """
