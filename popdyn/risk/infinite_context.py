@@ -44,7 +44,7 @@ class InfiniteContextRisk:
 
     Measured with `boundary_graded()` and the uniform design against arbitrary precision, over the
     whole plane (`mu l` from 1e-300 to 1e12 and either sign, `lam` and `delta` of any size): value
-    2e-15, gradient 1e-14 in the norm `max(|g_lam|, |g_mu| / l)`, or one spacing of an input.
+    3e-15, gradient 7e-15 in the norm `max(|g_lam|, |g_mu| / l)`, or one spacing of an input.
     Hessian 1e-13, but for `0 < lam < mu l`, where the integrals of second derivatives cancel, and
     `1e-16 mu l` of them is left. Nonuniform smooth densities, positive at both ends: 4e-15; but
     where a symmetric one makes the gradient vanish at the origin, 1e-17 of rounding stay there.
