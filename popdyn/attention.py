@@ -217,7 +217,7 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     ndarray, shape (...)
         In the same units; relative error 5e-15 over the whole plane, both ends included (measured
         against arbitrary precision), but where the error changes sign: there 1e-16 of the larger
-        of the two terms whose difference it is, or one spacing of an input. Smooth densities: 1e-14.
+        of the two terms whose difference it is, or one spacing of an input. Densities: 1e-14.
 
     Raises
     ------
