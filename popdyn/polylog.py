@@ -60,6 +60,7 @@ _LI3 = np.array([float(a) for a in trilogarithm_series(_TERMS)])
 # Li3(e^-u) = zeta(3) - zeta(2) u + u^2 (3/2 - log u) / 2 + u^3 / 12 + u^4 sum_j t_j u^(2 j), with
 # t_j = zeta(-1 - 2 j) / (2 j + 4)!; Li2 is minus its derivative.
 _NEAR_ONE = [-_B[2 * j + 2] / (2 * j + 2) / factorial(2 * j + 4) for j in range(_TERMS // 2 - 1)]
+_NEAR_ONE_ITSELF = 0.02  # -log z up to which three terms suffice: 0.003^6 is 1e-15 of u^4 / 288
 _LI3_NEAR_ONE = np.array([float(t) for t in _NEAR_ONE])
 _LI2_NEAR_ONE = np.array([float((2 * j + 4) * t) for j, t in enumerate(_NEAR_ONE)])
 
@@ -86,7 +87,7 @@ def li2_and_li3(z: float, one_minus_z: float, log_one_minus_z: float) -> tuple[f
     log_u = log(u)
     square = u * u
     two, three = 0.0, 0.0
-    for j in range(_LI3_NEAR_ONE.size - 1, -1, -1):
+    for j in range((_LI3_NEAR_ONE.size if u > _NEAR_ONE_ITSELF else 3) - 1, -1, -1):
         two = two * square + _LI2_NEAR_ONE[j]
         three = three * square + _LI3_NEAR_ONE[j]
     li2_z = ZETA2 - u * (1.0 - log_u + 0.25 * u + square * two)

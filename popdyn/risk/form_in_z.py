@@ -27,7 +27,9 @@ _LARGEST = 345.0
 # power series in w, of radius 2 pi: the first term left out of d2H/dw2 is 36^3 0.22^36 = 1e-19.
 _LEAST_Z, _LARGEST_Z = -3.0, 0.5
 _TERMS = 36
-_TERMS_NEAR_ZERO, _NEAR_ZERO = 12, 0.05  # for small w, as at the end 1 from scale 2 on
+_NEAR_ZERO, _TERMS_NEAR_ZERO = 0.05, 12  # for smaller w, as at the end 1 from scale 2 on
+_LINEAR, _TERMS_LINEAR = 1e-8, 3  # as there from scale 10 on; log(1 - z) = -z to 1e-16 of the risk
+_SMALL_EXCESS = 0.35  # from here on q < 1/2, and 1 - q loses nothing
 
 _B = bernoulli(_TERMS + 1)
 _LI3 = np.array([0.0, *(float(a) for a in trilogarithm_series(_TERMS))])
@@ -35,31 +37,44 @@ _H = np.array([float((_B[n] + _B[n + 1]) / factorial(n)) for n in range(_TERMS)]
 
 
 @kernel
-def _ends(lam: float, delta: float, mu: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """`(z, 1 - z, log(1 - z), 1 / z, log(-z))` at both ends, the last two read for `z < -1`."""
-    one_minus_qe = -expm1(-2.0 * lam)
+def _ends(
+    label_score: float, excess: float, mu: float
+) -> tuple[tuple[float, ...], tuple[float, ...], float, float]:
+    """`(z, 1 - z, log(1 - z), 1 / z, log(-z))` at both ends, the last two read for `z < -1`; `c_1`
+    and `g_1`."""
+    delta = min(excess, _LARGEST)
+    e = exp(-2.0 * mu)
     inverse = 0.0
     log_minus_z = 0.0
-    if delta > 0.0:
-        complement = exp(-2.0 * delta) * -expm1(-2.0 * mu) / one_minus_qe
-        z = -expm1(-2.0 * delta) / one_minus_qe
-        z1 = z * exp(-2.0 * mu)
+    if delta > _SMALL_EXCESS:
+        q = exp(-2.0 * delta)
+        qe = q * e
+        z = (1.0 - q) / (1.0 - qe)
+        complement = q * (1.0 - e) / (1.0 - qe)
+        logarithm = log(complement)
+        z1 = z * e
     else:
-        # q overflows: all in terms of 1 / q
-        inverse_q = exp(2.0 * delta)
-        inverse = one_minus_qe * inverse_q / expm1(2.0 * delta)
-        z = 1.0 / inverse
+        qe = exp(-2.0 * label_score)
+        if delta > 0.0:
+            z = -expm1(-2.0 * delta) / (1.0 - qe)
+            z1 = z * e
+        else:  # in terms of 1 / q, since q overflows
+            inverse_q = exp(2.0 * delta)
+            inverse = (1.0 - qe) * inverse_q / expm1(2.0 * delta)
+            z = 1.0 / inverse
+            z1 = (e - qe) / (1.0 - qe)
         complement = 1.0 - z
-        z1 = (exp(-2.0 * mu) - exp(-2.0 * lam)) / one_minus_qe
         if z < -1.0:
-            log_minus_z = -2.0 * delta + log1p(-inverse_q) - log(one_minus_qe)
-    if z < -1.0:
-        logarithm = log_minus_z + log1p(-inverse)
-    else:
-        logarithm = log(complement) if z > 0.5 else log1p(-z)
+            log_minus_z = -2.0 * delta + log1p(-inverse_q) - log1p(-qe)
+            logarithm = log_minus_z + log1p(-inverse)
+        else:
+            logarithm = log1p(-z)
+    log1 = log1p(-z1) if abs(z1) > _LINEAR else -z1
     return (
         (z, complement, logarithm, inverse, log_minus_z),
-        (z1, 1.0 - z1, log1p(-z1), 0.0, 0.0),
+        (z1, 1.0 - z1, log1, 0.0, 0.0),
+        2.0 * e / (1.0 - e),
+        2.0 * qe / (1.0 - qe),
     )
 
 
@@ -70,7 +85,9 @@ def _functions(end: tuple[float, ...]) -> tuple[float, float, float, float, floa
     w = -logarithm
     if _LEAST_Z <= z <= _LARGEST_Z:
         three = m = m_1 = h = h_1 = 0.0
-        terms = _TERMS_NEAR_ZERO if abs(w) < _NEAR_ZERO else _TERMS
+        terms = _TERMS
+        if abs(w) < _NEAR_ZERO:
+            terms = _TERMS_NEAR_ZERO if abs(w) > _LINEAR else _TERMS_LINEAR
         for n in range(terms - 1, -1, -1):
             m_1 = m_1 * w + m
             m = m * w + three
@@ -92,13 +109,9 @@ def _functions(end: tuple[float, ...]) -> tuple[float, float, float, float, floa
 
 @kernel
 def risk_in_z(label_score: float, excess: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `label_score > 0`."""
-    delta = min(excess, _LARGEST)
-    lam = min(label_score, _LARGEST)
-    end0, end1 = _ends(lam, delta, mu)
+    """Risk and gradient for `label_score >= 0.7` and `mu >= 1.5`, where `q e` and `e` are small."""
+    end0, end1, c1, g1 = _ends(label_score, excess, mu)
     eta = 1.0 / mu
-    c1 = 2.0 / expm1(2.0 * mu)
-    g1 = 2.0 / expm1(2.0 * lam)
     value0, lam0, mu0 = _share(c1 + 2.0, c1, g1 + 2.0, eta, end0)
     value1, lam1, mu1 = _share(c1, c1 + 2.0, g1, eta, end1)
     return (
@@ -147,13 +160,9 @@ def _second_derivatives(end: tuple[float, ...]) -> tuple[float, float]:
 
 @kernel
 def hessian_in_z(label_score: float, excess: float, mu: float) -> tuple[float, float, float]:
-    """Hessian for `label_score > 0`."""
-    delta = min(excess, _LARGEST)
-    lam = min(label_score, _LARGEST)
-    end0, end1 = _ends(lam, delta, mu)
+    """Hessian where `risk_in_z` holds."""
+    end0, end1, c1, g1 = _ends(label_score, excess, mu)
     eta = 1.0 / mu
-    c1 = 2.0 / expm1(2.0 * mu)
-    g1 = 2.0 / expm1(2.0 * lam)
     a0, b0, d0 = _share_of_hessian(c1 + 2.0, c1, g1 + 2.0, g1, eta, end0)
     a1, b1, d1 = _share_of_hessian(c1, c1 + 2.0, g1, g1 + 2.0, eta, end1)
     return eta * (a1 - a0), eta * (b1 - b0), eta * ((d1 - d0) + 6.0 * eta * eta * eta)
