@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from popdyn.quadrature import gauss_legendre as gauss_legendre
     from popdyn.risk.arbitrary_precision import ArbitraryPrecisionRisk as ArbitraryPrecisionRisk
     from popdyn.risk.closed_form import ClosedFormRisk as ClosedFormRisk
+    from popdyn.risk.corpus import CorpusRisk as CorpusRisk
+    from popdyn.risk.finite_context import FiniteContextRisk as FiniteContextRisk
+    from popdyn.risk.finite_context import end_graded as end_graded
     from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
-    "ContextMoments": "popdyn.context_moments",
     "ClosedFormRisk": "popdyn.risk.closed_form",
+    "ContextMoments": "popdyn.context_moments",
     "Corpus": "popdyn.corpus",
+    "CorpusRisk": "popdyn.risk.corpus",
     "Design": "popdyn.design",
+    "FiniteContextRisk": "popdyn.risk.finite_context",
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
@@ -49,6 +54,7 @@ _MODULES = {
     "context_moments": "popdyn.context_moments",
     "context_moments_sampled": "popdyn.context_moments",
     "crossings": "popdyn.dynamics.hitting",
+    "end_graded": "popdyn.risk.finite_context",
     "equal_weights": "popdyn.quadrature",
     "gauss_legendre": "popdyn.quadrature",
     "gradient_flow": "popdyn.dynamics.flow",

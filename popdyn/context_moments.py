@@ -19,8 +19,8 @@ from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.quadrature import unit_scores
-from popdyn.sampling import Seed, sample_contexts
-from popdyn.weight_transform import G1, G2, STEP, LabelFlips, example_panels, transform
+from popdyn.sampling import Seed, count, sample_contexts
+from popdyn.weight_transform import G1, G2, LabelFlips, example_panels, transform
 
 __all__ = ["ContextMoments", "SampledMoments", "context_moments", "context_moments_sampled"]
 
@@ -136,8 +136,7 @@ def context_moments_sampled(
     ValueError
         As in `context_moments`, or if `n_contexts` is no whole number of at least 2.
     """
-    if not (isinstance(n_contexts, int | np.integer) and n_contexts >= 2):
-        raise ValueError(f"n_contexts must be a whole number of at least 2, got {n_contexts!r}")
+    n_contexts = count("n_contexts", n_contexts, least=2)
     cells = _cells(head, threshold, n_examples, design)
     generator = np.random.default_rng(rng)
     lam = np.broadcast_to(head.label_score, cells.pair_shape).ravel()
@@ -202,7 +201,9 @@ def unit_moments(
     """
     law = example_panels(lam, delta, mu, s, r, float(sizes.max()), design, flips)
     example = transform(law, _CHANNELS)
-    moments = _integrals(example.phi, example.log_phi, example.moments.sum(axis=0), sizes)
+    moments = example.step * _integrals(
+        example.phi, example.log_phi, example.moments.sum(axis=0), sizes
+    )
     if mu < 0.0:
         moments[0] *= -1.0
     return moments
@@ -228,7 +229,7 @@ def _integrals(
             n = sizes[j]
             exponent = (n - 1.0) * log_phi[k]
             if exponent > _LOWEST_POWER:
-                power = STEP * n * np.exp(exponent)
+                power = n * np.exp(exponent)
                 moments[0, j] += power * a1
                 moments[1, j] += power * (a2 + (n - 1.0) * a1 * a1 / phi[k])
     return moments

@@ -15,7 +15,7 @@ from popdyn.compiled import kernel
 from popdyn.corpus import Corpus, inside_interval
 from popdyn.design import Density, Design
 
-__all__ = ["Seed", "cell_seed", "sample_contexts", "sample_corpus"]
+__all__ = ["Seed", "cell_seed", "count", "sample_contexts", "sample_corpus"]
 
 Seed: TypeAlias = np.random.Generator | np.random.SeedSequence | int | Sequence[int] | None
 
@@ -39,8 +39,8 @@ def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = Non
     ValueError
         If a count is not a whole number of at least 1.
     """
-    n_tasks = _count("n_tasks", n_tasks)
-    n_examples = _count("n_examples", n_examples)
+    n_tasks = count("n_tasks", n_tasks)
+    n_examples = count("n_examples", n_examples)
     of_thresholds, of_features = _streams(rng)
     thresholds = _draw(design.threshold_density, design.half_width, (n_tasks,), of_thresholds)
     return _contexts(design, thresholds, n_examples, of_features)
@@ -57,7 +57,7 @@ def sample_contexts(
         If the count is not a whole number of at least 1, or the thresholds are not a row of one or
         more numbers in the interval.
     """
-    n_examples = _count("n_examples", n_examples)
+    n_examples = count("n_examples", n_examples)
     given = inside_interval("thresholds", thresholds, design.half_width, "(n_tasks,)")
     return _contexts(design, given, n_examples, _streams(rng)[1])
 
@@ -81,16 +81,17 @@ def _streams(rng: Seed) -> tuple[np.random.Generator, np.random.Generator]:
     return np.random.default_rng(keys[0]), np.random.default_rng(keys[1])
 
 
-def _count(name: str, number: int) -> int:
+def count(name: str, number: int, least: int = 1) -> int:
+    """`number` as an int; refused unless it is a whole number of at least `least`."""
     try:
-        count = int(number)
-        if count != number or isinstance(number, bool):
-            count = 0
+        whole = int(number)
+        if whole != number or isinstance(number, bool):
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
-        count = 0
-    if count < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
-    return count
+        whole = least - 1
+    if whole < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")
+    return whole
 
 
 # --- inverse transform ----------------------------------------------------------------------------

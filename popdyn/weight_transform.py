@@ -2,10 +2,10 @@
 
 With `w = exp(lam y + mu x)` the weight of one example, `phi(u) = E exp(-u w)` and the averages of
 `d^j (u w)^k exp(-u w)`, `d = x - alpha`, say all about a context of `n` independent examples. The
-grid is `y = log u` in steps of 1/4. Neither `u` nor `w` is ever formed: with `t = y + log w`
+grid is `y = log u` in steps of 1/4 or 1/5. Neither `u` nor `w` is ever formed: with `t = y + log w`
 everything is a function of `t`, and `log w` is measured from a positive example at the threshold.
 
-The features are cut into panels of width 2 in `log w`, which is a multiple of the step: all panels
+The features are cut into panels of width 2 in `log w`, which is a whole number of steps: all panels
 of a run see the same values of `t`, one table of functions of `t` serves them all, and a panel's
 share is a product of the table with its masses. A panel's table ends where `exp(-u w)` vanishes on
 it; before it begins, the panel counts with its whole mass in `phi`.
@@ -25,11 +25,12 @@ from popdyn.compiled import kernel
 from popdyn.design import Design
 
 __all__ = [
+    "COARSE",
+    "FINE",
     "G1",
     "G1_SLOPE",
     "G2",
     "G2_SLOPE",
-    "STEP",
     "LabelFlips",
     "Panels",
     "Transform",
@@ -37,13 +38,13 @@ __all__ = [
     "transform",
 ]
 
-# Step of the trapezoid rule in y. Its error is the Fourier transform of the integrand at
-# 2 pi / STEP; for exp(k t - exp t) it is |Gamma(k + 25.1 i)|: 9e-17, 2e-15, 6e-14 for k = 1, 2, 3.
-STEP = 0.25
-_PANEL = 2.0  # in log w, 8 steps; 12 nodes give exp(-exp t) to 1e-15
-_STRIDE = 8
+_PANEL = 2.0  # in log w; 12 nodes give exp(-exp t) to 1e-15
+# Steps of the trapezoid rule in a panel. Its error is the Fourier transform of the integrand at
+# 2 pi / step; of exp(k t - exp t) it is |Gamma(k + 2 pi i / step)|: with steps of 1/4 that is
+# 9e-17, 2e-15, 6e-14 and 1e-12 for k = 1 to 4, with steps of 1/5 it is 2e-16 for k = 4.
+COARSE, FINE = 8, 10
 _NODES = 12
-# No panel is wider than this in units of the half width, so that densities are resolved as well.
+# In units of the half width: no panel is wider where a density or flips are to be resolved.
 _WIDEST = 0.25
 # Below t = -38 - log(n) all n examples together weigh less than 1e-16 of one with t = 0.
 _NEGLIGIBLE = 38.0
@@ -53,6 +54,10 @@ _VANISHED = 4.2  # exp(-exp(4.2)) = 1e-29
 _NODE, _WEIGHT = np.polynomial.legendre.leggauss(_NODES)
 _BELOW = 0.5 * (1.0 - _NODE)  # distance of the nodes from the upper end of a panel of width 1
 _SHARES = 0.5 * _WEIGHT
+
+
+_SMALL = 1e-5  # of tau: three terms of exp(-tau) are all of it
+_POWERS = 5  # of z, from 0
 
 
 class LabelFlips(NamedTuple):
@@ -122,6 +127,7 @@ def example_panels(
     # log w at the upper end of the negatives, from whichever of its two forms has smaller terms
     highest = mu * r - 2.0 * lam if abs(lam) < abs(delta) else -2.0 * delta - mu * s
     breaks = {0.0} if flips is None else {0.0, *(point / unit for point in flips.breaks)}
+    widest = 2.0 if density is None and flips is None else _WIDEST
     cuts = [-s, *sorted(point for point in breaks if -s < point < r), r]
 
     runs: list[tuple[int, int, float, float]] = []
@@ -129,7 +135,7 @@ def example_panels(
     gaps: list[NDArray[float64]] = []
     for low, high in pairwise(cuts):
         true = 0 if high <= 0.0 else 1
-        for start, width, count in _pieces(low, high, mu):
+        for start, width, count in _pieces(low, high, mu, widest):
             gap = start - width * (np.arange(count)[:, None] + _BELOW)
             mass = np.broadcast_to(0.5 * width * _SHARES, gap.shape)
             if density is not None:
@@ -157,10 +163,12 @@ def example_panels(
     )
 
 
-def _pieces(low: float, high: float, mu: float) -> Iterator[tuple[float, float, int]]:
+def _pieces(
+    low: float, high: float, mu: float, widest: float
+) -> Iterator[tuple[float, float, int]]:
     """(upper end, panel width, number of panels) from `high` down: whole panels, then the rest."""
-    widest, n_whole = _WIDEST, 0
-    if mu * _WIDEST > _PANEL:
+    n_whole = 0
+    if mu * widest > _PANEL:
         widest = _PANEL / mu
         n_whole = int((high - low) / widest)
         if n_whole:
@@ -173,18 +181,21 @@ def _pieces(low: float, high: float, mu: float) -> Iterator[tuple[float, float, 
 
 
 class Transform(NamedTuple):
-    """Averages over one example on the grid `y = STEP (start + arange(size))`.
+    """Averages over one example on a grid.
 
     Attributes
     ----------
-    start : int
+    step : float
+    y : ndarray, shape (size,)
+        `log u`, in these steps.
     phi, log_phi : ndarray, shape (size,)
         `E exp(-u w)` and its logarithm, each to full relative precision.
     moments : ndarray, shape (2, channels, size)
         By label, positive and negative: the average of `z^j g(t)` for each channel `(g, j)`.
     """
 
-    start: int
+    step: float
+    y: NDArray[float64]
     phi: NDArray[float64]
     log_phi: NDArray[float64]
     moments: NDArray[float64]
@@ -196,7 +207,11 @@ G1, G2, G1_SLOPE, G2_SLOPE = 0, 1, 2, 3
 
 
 def transform(
-    law: Panels, channels: NDArray[np.int64], per_scale: float = 0.0, level: float = 0.0
+    law: Panels,
+    channels: NDArray[np.int64],
+    per_scale: float = 0.0,
+    level: float = 0.0,
+    steps: int = COARSE,
 ) -> Transform:
     """Transform of an example's law.
 
@@ -204,16 +219,18 @@ def transform(
     or, with `per_scale = 1 / mu`, of `z = (t - level) / mu`, which is `x` seen from where the
     weights are at this point of the grid and loses no digits in differences of `x`.
     """
-    begins = np.ceil((-law.reach - law.tops) / STEP).astype(np.int64)
-    n_steps = int(np.ceil((law.reach + _VANISHED + _PANEL) / STEP))
+    step = _PANEL / steps
+    begins = np.ceil((-law.reach - law.tops) / step).astype(np.int64)
+    length = int(np.ceil((law.reach + _VANISHED + _PANEL) / step))
     start = int(begins.min())
-    size = int((begins + _STRIDE * (law.counts - 1)).max()) + n_steps - start
+    size = int((begins + steps * (law.counts - 1)).max()) + length - start
     phi, log_phi = np.zeros(size), np.zeros(size)
     moments = np.zeros((2, len(channels), size))
-    runs = law.groups, law.counts, law.widths, begins - start, begins * STEP + law.tops
-    functions = n_steps, channels, per_scale, level
+    runs = law.groups, law.counts, law.widths, begins - start, begins * step + law.tops
+    functions = steps, length, channels, per_scale, level
     _accumulate(*runs, law.masses, law.gaps, *functions, phi, log_phi, moments)
-    return Transform(start, phi, log_phi, moments)
+    y = step * np.arange(start, start + size, dtype=float64)
+    return Transform(step, y, phi, log_phi, moments)
 
 
 @kernel
@@ -225,7 +242,8 @@ def _accumulate(
     highest: NDArray[float64],
     masses: NDArray[float64],
     gaps: NDArray[float64],
-    n_steps: int,
+    steps: int,
+    length: int,
     channels: NDArray[np.int64],
     per_scale: float,
     level: float,
@@ -236,24 +254,24 @@ def _accumulate(
     """Fill phi, log_phi and the moments; run `i` begins at `begins[i]`, its top at `highest[i]`."""
     size = phi.size
     n_channels = channels.shape[0]
-    table = np.empty((n_channels + 2, _NODES, n_steps))
+    table = np.empty((n_channels + 2, _NODES, length))
     complement = np.zeros(size)  # 1 - phi
     entering, leaving = np.zeros(size + 1), np.zeros(size + 1)
     x = np.empty(_NODES)
     panel = 0
     for run in range(counts.size):
-        _fill_table(table, highest[run], widths[run], channels, per_scale, level)
-        for at in range(begins[run], begins[run] + _STRIDE * counts[run], _STRIDE):
+        _fill_table(table, highest[run], widths[run], steps, channels, per_scale, level)
+        for at in range(begins[run], begins[run] + steps * counts[run], steps):
             mass, gap = masses[panel], gaps[panel]
             panel += 1
             entering[at] += mass.sum()
-            leaving[at + n_steps] += mass.sum()
-            _add_share(complement[at : at + n_steps], mass, table[0])
-            _add_share(phi[at : at + n_steps], mass, table[1])
+            leaving[at + length] += mass.sum()
+            _add_share(complement[at : at + length], mass, table[0])
+            _add_share(phi[at : at + length], mass, table[1])
             for c in range(n_channels):
                 for i in range(_NODES):
                     x[i] = mass[i] * gap[i] ** channels[c, 1] if per_scale == 0.0 else mass[i]
-                _add_share(moments[groups[run], c, at : at + n_steps], x, table[c + 2])
+                _add_share(moments[groups[run], c, at : at + length], x, table[c + 2])
     gone = 0.0
     for k in range(size):
         gone += leaving[k]
@@ -271,29 +289,38 @@ def _fill_table(
     table: NDArray[float64],
     highest: float,
     width: float,
+    steps: int,
     channels: NDArray[np.int64],
     per_scale: float,
     level: float,
 ) -> None:
     """Rows `1 - exp(-tau)`, `exp(-tau)` and the channels; `t = highest` at the panel's top."""
-    g = np.empty(4)
+    length = table.shape[2]
+    g, powers = np.empty(4), np.ones(_POWERS)
+    growth = np.exp(np.arange(length) * _PANEL / steps)
     for i in range(_NODES):
-        for k in range(table.shape[2]):
-            t = highest + STEP * k - _BELOW[i] * width
-            tau = np.exp(t)
-            decay = np.exp(-tau)
-            table[0, i, k] = -np.expm1(-tau)
+        first = highest - _BELOW[i] * width
+        lowest = np.exp(first)
+        for k in range(length):
+            tau = lowest * growth[k]
+            if tau < _SMALL:
+                complement = tau * (1.0 - tau * (1.0 / 2.0 - tau / 6.0))
+                decay = 1.0 - complement
+            else:
+                complement, decay = -np.expm1(-tau), np.exp(-tau)
+            table[0, i, k] = complement
             table[1, i, k] = decay
             g[G1] = tau * decay
             g[G2] = tau * g[G1]
             g[G1_SLOPE] = g[G1] - g[G2]
             g[G2_SLOPE] = (2.0 - tau) * g[G2]
-            z = (t - level) * per_scale
+            if per_scale != 0.0:
+                z = (first + k * _PANEL / steps - level) * per_scale
+                for j in range(1, _POWERS):
+                    powers[j] = powers[j - 1] * z
             for c in range(channels.shape[0]):
-                value = g[channels[c, 0]]
-                if per_scale != 0.0:
-                    value *= z ** channels[c, 1]
-                table[c + 2, i, k] = value
+                power = powers[channels[c, 1]] if per_scale != 0.0 else 1.0
+                table[c + 2, i, k] = g[channels[c, 0]] * power
 
 
 @kernel

@@ -4,9 +4,9 @@ import itertools
 import json
 from pathlib import Path
 
-import mpmath
 import numpy as np
 import pytest
+from two_examples import mean_square_error
 
 from popdyn.attention import limit_error
 from popdyn.context_moments import context_moments, context_moments_sampled, unit_moments
@@ -120,47 +120,6 @@ def test_small_contexts_agree_with_the_definition(lam, mu, alpha, n, density):
 
 # --- two examples at any scale, from integrals over their distance --------------------------------
 
-
-def two_examples(lam, mu, alpha):
-    """Mean square error for n = 2, uniform features, 30 digits.
-
-    Two examples of one label at `top` and `top - g` give `F = top - g / (1 + exp(mu g))`; one of
-    either label at `x` and `x + g` give `F = x + g / (1 + exp(2 lam - mu g))`. The average over
-    the position is that of a polynomial.
-    """
-    ctx = mpmath.MPContext()
-    ctx.dps = 30
-    lam, mu, alpha = ctx.mpf(lam), ctx.mpf(mu), ctx.mpf(alpha)
-    s, r = alpha + 1, 1 - alpha
-
-    def cuts(length, *centres):
-        offsets = [0, *(sign * k / mu for k in (1, 3, 8, 20, 50, 110) for sign in (-1, 1))]
-        inner = {centre + offset for centre in centres for offset in offsets}
-        return [ctx.zero, *sorted(cut for cut in inner if 0 < cut < length), length]
-
-    def cube(upper, lower):
-        return (upper**3 - lower**3) / 3
-
-    def alike(length, shift):
-        """Both in an interval of this length, whose upper end is `shift` above the threshold."""
-
-        def integrand(g):
-            fall = g / (1 + ctx.exp(mu * g))
-            return 2 * cube(shift - fall, shift - (length - g) - fall)
-
-        return ctx.quad(integrand, cuts(length, ctx.zero))
-
-    def unlike(g):
-        rise = g / (1 + ctx.exp(2 * lam - mu * g))
-        low, high = max(-s, -g), min(ctx.zero, r - g)
-        return 2 * cube(high + rise, low + rise)
-
-    mixed = ctx.zero
-    if s > 0 and r > 0:
-        mixed = ctx.quad(unlike, sorted({*cuts(s + r, ctx.zero, 2 * lam / mu, s + r), s, r}))
-    return float((alike(s, ctx.zero) + alike(r, r) + mixed) / 4)
-
-
 TWO_TOLERANCE = {5.0: 1e-14, 300.0: 1e-14, 1e4: 1e-12}  # measured 2e-15, 3e-15, 1.2e-13
 
 
@@ -169,14 +128,14 @@ TWO_TOLERANCE = {5.0: 1e-14, 300.0: 1e-14, 1e4: 1e-12}  # measured 2e-15, 3e-15,
 @pytest.mark.parametrize("alpha", [-1.0, -1 + 2.0**-13, 0.25, 1 - 2.0**-13, 1.0])
 def test_two_examples_agree_with_one_dimensional_integrals(mu, excess, alpha):
     head = Head.from_excess(excess, mu)
-    exact = two_examples(head.label_score, mu, alpha)
+    exact = float(mean_square_error(head.label_score, mu, alpha))
     moments = context_moments(head, alpha, 2)
     assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE[mu]
 
 
 @pytest.mark.parametrize("lam", [-1e300, -400.0, -3.0, 0.0, 17.0, 1e300])
 def test_any_label_score_agrees_with_one_dimensional_integrals(lam):
-    exact = two_examples(lam, 30.0, 0.25)
+    exact = float(mean_square_error(lam, 30.0, 0.25))
     moments = context_moments(Head.from_scores(lam, 30.0), 0.25, 2)
     assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE[300.0]
 
