@@ -120,6 +120,13 @@ def derive(chain: Chain) -> ContextLaws:
             [{v: 1000}],
             digits=8,
         )
+        chain.checked(
+            "and its first two terms for small v",
+            (-1) ** power * few[power - 1],
+            partial(law, power=power),
+            [{v: "1/50"}],
+            digits=5,
+        )
     chain.checked(
         "G/sqrt(1 + 2/v^2) is 1.0580 where it is largest, near v = 2.4 (at least 1 on a grid)",
         Rational("1.0580"),
@@ -171,7 +178,7 @@ def tabulated(mp, end):
 
 def law(mp, v, power, grid=None):
     total = mp.mpf(0)
-    for ein, tin in grid or tabulated(mp, 50):
+    for ein, tin in grid or tabulated(mp, int(50 + 40 / v)):
         body = -v * ein if power == 1 else 2 * v * (tin - ein) + v**2 * ein**2
         total += body * mp.exp(-v * ein) / 4
     return total

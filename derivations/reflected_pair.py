@@ -67,8 +67,9 @@ def derive(chain: Chain) -> ReflectedPair:
     chain.proved("with nothing of order mu^-2 beside it", few.coeff(v, 0))
     many_bias, many_square = 1 + h / 4, 1 + 3 * h / 4
     many = expand((many_square - many_bias**2) / 2)
+    chain.proved("N >> mu: the bulk mu^-2 cancels", many.coeff(h, 0))
     square_many = (many.coeff(h, 1) * (2 * ell * mu / size) / mu**2).simplify()
-    chain.proved("N >> mu: the mean square is l/(4 N mu)", square_many, ell / (4 * size * mu))
+    chain.proved("and the mean square is l/(4 N mu)", square_many, ell / (4 * size * mu))
     chain.checked(
         "the mean square (G^2 - B^2)/2 at fixed v is that of the pair on 10^6 examples",
         lambda mp, v: (law(mp, v, 2) - law(mp, v, 1) ** 2) / 2,
