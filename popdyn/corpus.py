@@ -1,17 +1,13 @@
 """A corpus: tasks, each with the examples of its context, drawn or a user's own (MODEL §6)."""
 
-import os
-import secrets
-import zipfile
-import zlib
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy import float64, int8
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.archive import PathLike, load_arrays, save_arrays
 from popdyn.design import positive_half_width
 
 __all__ = ["Corpus", "inside_interval"]
@@ -102,29 +98,13 @@ class Corpus:
     def n_examples(self) -> int:
         return int(self.features.shape[1])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write an `.npz` file without pickles, whole or not at all; replaces an older file."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            with open(partial, "xb") as file:
-                np.savez(
-                    file,
-                    allow_pickle=False,
-                    format=np.array(_FORMAT),
-                    features=self.features,
-                    labels=self.labels,
-                    thresholds=self.thresholds,
-                    half_width=np.array(self.half_width),
-                )
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        save_arrays(path, _FORMAT, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Corpus":
+    def load(cls, path: PathLike) -> "Corpus":
         """Corpus that `save` wrote.
 
         Raises
@@ -134,23 +114,13 @@ class Corpus:
         OSError
             If it cannot be read.
         """
-        with open(path, "rb") as file:
-            try:
-                with np.load(file, allow_pickle=False) as archive:
-                    if str(archive["format"]) != _FORMAT:
-                        raise ValueError(f"its format is {archive['format']!s}")
-                    return cls.from_arrays(
-                        archive["features"],
-                        archive["labels"],
-                        archive["thresholds"],
-                        half_width=float(archive["half_width"]),
-                    )
-            except _DAMAGE as damage:
-                raise ValueError(
-                    f"{os.fspath(path)!r} is not a whole {_FORMAT!r} file "
-                    f"({' '.join(str(damage).split()) or type(damage).__name__}); "
-                    "make it with Corpus.save"
-                ) from None
+        with load_arrays(path, _FORMAT, "Corpus.save") as arrays:
+            return cls.from_arrays(
+                arrays["features"],
+                arrays["labels"],
+                arrays["thresholds"],
+                half_width=float(arrays["half_width"]),
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Corpus):
@@ -188,19 +158,6 @@ class Corpus:
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "thresholds", thresholds)
         object.__setattr__(self, "half_width", half_width)
-
-
-# What reading a file that is no archive, or the rest of one, has been seen to raise.
-_DAMAGE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def inside_interval(

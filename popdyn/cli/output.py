@@ -4,12 +4,12 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import numpy as np
 
+from popdyn import archive
 from popdyn.cli.parsing import UsageError
 
 __all__ = ["check_writable", "print_json", "print_table", "write_whole"]
@@ -58,18 +58,6 @@ def _or(words: tuple[str, ...]) -> str:
 
 
 def write_whole(path: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file beside its place and move it there once whole, so that a failure leaves the
-    file that stood there as it was."""
-    target = os.path.realpath(path)
-    umask = os.umask(0)
-    os.umask(umask)
-    handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".popdyn-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-        os.chmod(unfinished, 0o666 & ~umask)
-        os.replace(unfinished, target)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
+    """Write a file, whole or not at all, and say so."""
+    archive.write_whole(path, write)
     print(f"wrote {path}", file=sys.stderr)
