@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from popdyn.asymptotics import growth_rate, scale_at, tube_center
 from popdyn.experiments.population import Result
-from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, tidy_log_axis
+from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
 __all__ = ["draw", "draw_error", "draw_growth", "draw_ratio", "draw_scale", "draw_tube"]
 
@@ -42,6 +42,7 @@ def draw(result: Result) -> Figure:
         figure.align_ylabels()
         if all(run.reflected for run in result.runs):
             figure.suptitle(r"reflected head $(-\lambda, -\mu)$")
+        settle(figure)
     return figure
 
 
