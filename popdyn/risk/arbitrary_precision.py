@@ -21,7 +21,7 @@ from popdyn.risk.risk_jets import closed_form, context, interpolated_in_scale, t
 __all__ = ["ArbitraryPrecisionRisk", "RiskEvaluation"]
 
 _COORDINATES = ("label_score", "excess", "ratio", "tube")
-_LARGEST = mpmath.mpf("1e2000")  # exponentials of more need as many digits as its exponent says
+_LARGEST = mpmath.mpf("1e400")  # an exponential needs as many digits as its exponent has
 _GUARD = 15  # digits beyond those asked for in the first run
 _STEP = 20  # more digits in every second run: what an agreement by chance would have to match
 _MAX_DIGITS = 20_000  # working digits at which two runs that still disagree are given up
@@ -237,12 +237,18 @@ class _ExactHead:
         excess = given if self.name == "excess" else given + ctx.log(scale)
         return excess + mu, mu, excess
 
+    def _wide_enough(self, ctx: Any) -> Any:
+        """`ctx` with the digits in front of the point, which exponentials of the scores lose."""
+        size = max(1, *map(abs, self.scores(ctx)))
+        return context(ctx.dps + int(ctx.log10(size)))
+
     def risk_jet(self, digits: int) -> Sequence[Any]:
         """Risk, gradient and Hessian: the six components of the jet, right to `digits` digits."""
 
         def run(ctx: Any) -> Sequence[Any]:
-            lam, mu, _ = self.scores(ctx)
             tiny = ctx.mpf(10) ** (-ctx.dps / _REACH)
+            ctx = self._wide_enough(ctx)
+            lam, mu, _ = self.scores(ctx)
             if abs(mu) >= tiny:
                 jet = closed_form(ctx, self.scores, mu)
             elif abs(lam) >= tiny:
@@ -260,6 +266,7 @@ class _ExactHead:
         """Error on an infinite context, right to `digits` digits."""
 
         def run(ctx: Any) -> Sequence[Any]:
+            ctx = self._wide_enough(ctx)
             lam, mu, excess = self.scores(ctx)
             alpha = ctx.mpf(threshold) / self.half_width
             if mu < 0:
@@ -294,7 +301,7 @@ def _checked(name: str, number: Any) -> Any:
             f"{name} must be a finite float, int, decimal string or mpf, got {number!r}"
         ) from None
     if not size <= _LARGEST:
-        raise ValueError(f"{name} must be finite and at most 1e2000, got {number!r}")
+        raise ValueError(f"{name} must be finite and at most 1e400, got {number!r}")
     return number
 
 
