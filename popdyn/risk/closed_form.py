@@ -119,12 +119,43 @@ def _fill_hessian(
 class ClosedFormRisk:
     """Risk of a head averaged over infinite contexts and all thresholds, in closed form (MODEL §3).
 
-    Features and thresholds are uniform, labels clean. Valid at every head, of either sign.
+    Features and thresholds are uniform, labels clean. Valid at every head, of either sign, zero
+    included: nothing overflows, and results that are too small for a double are 0.
 
     Parameters
     ----------
     half_width : float
         `l`; features and thresholds live on `[-l, l]`.
+
+    Raises
+    ------
+    ValueError
+        If the half width is not positive and finite, or a head has another one.
+
+    Notes
+    -----
+    Worst errors measured over 8000 heads against high precision, relative to the largest component
+    of the value, the gradient, the Hessian (in units of the half width), with the formula's place:
+
+    ============================== ======= ======== =======
+    formula                          value gradient Hessian
+    ============================== ======= ======== =======
+    `near_origin`                  7.1e-15  7.7e-15   1e-14
+    `small_scale`                  1.3e-15  1.4e-14   5e-14
+    `form_in_y` (low label score)  1.4e-15  4.8e-15   3e-14
+    `form_in_z`                    1.6e-15  7.9e-15   8e-14
+    its part on the tube           3.1e-16  9.4e-16   2e-15
+    ============================== ======= ======== =======
+
+    The gradient keeps this relative accuracy down to the smallest radius around the origin. At
+    large scale, the excess that a head carries decides: one spacing of it shifts `q`.
+
+    Examples
+    --------
+    >>> from popdyn import ClosedFormRisk, Head
+    >>> value, gradient = ClosedFormRisk().value_and_gradient(Head.from_ratio(1.5, 5))
+    >>> print(f"{value:.10f}", gradient.round(10))
+    0.0322261753 [-0.00358791 -0.00688081]
     """
 
     half_width: float = 1.0

@@ -28,7 +28,7 @@ _LARGEST = 345.0
 _LEAST_Z, _LARGEST_Z = -3.0, 0.5
 _TERMS = 36
 _NEAR_ZERO, _TERMS_NEAR_ZERO = 0.05, 12  # for smaller w, as at the end 1 from scale 2 on
-_LINEAR, _TERMS_LINEAR = 1e-8, 3  # as there from scale 10 on; log(1 - z) = -z to 1e-16 of the risk
+_LINEAR, _TERMS_LINEAR = 1e-8, 5  # as there from scale 10 on; log(1 - z) = -z to 1e-16 of the risk
 _SMALL_EXCESS = 0.35  # from here on q < 1/2, and 1 - q loses nothing
 
 _B = bernoulli(_TERMS + 1)

@@ -20,10 +20,10 @@ __all__ = ["hessian_near_origin", "risk_near_origin"]
 # The averages have their nearest pole at alpha = -1.36, at the corner (lam, mu) = (2.35, 2) of the
 # region, and it is fourfold in the Hessian: the rule gains a factor 2.2^2 a node.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
-_TERMS = (
-    28  # of the power series in mu, up to 2: that of d3S/dmu3 ends with 28^3 2^28 / 29! = 7e-19
-)
-_TERMS_TO_ONE = 22  # up to 1: 22^3 / 23! = 4e-19
+# Terms of the power series in mu up to 2, where that of d3S/dmu3 ends with 28^3 2^28 / 29! = 7e-19,
+# and |mu| up to which fewer leave 1e-18
+_TERMS = 28
+_SHORTER = ((0.01, 10), (0.2, 14), (1.0, 22))
 
 _factorials = np.array([float(factorial(k + 1)) for k in range(_TERMS)])
 _k = np.arange(_TERMS)
@@ -47,6 +47,14 @@ def _series(coefficients: NDArray[float64], x: float) -> float:
 
 
 @kernel
+def _terms(mu: float) -> int:
+    for largest, terms in _SHORTER:
+        if abs(mu) <= largest:
+            return terms
+    return _TERMS
+
+
+@kernel
 def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     """Risk and gradient for `-2 <= mu <= 2` where no boundary layer is thin.
 
@@ -62,7 +70,7 @@ def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     c1 = mu * _series(_C_1, square)
     c2 = square * _series(_C_2, square)
     value = g_lam = g_mu = 0.0
-    terms = _TERMS_TO_ONE if abs(mu) <= 1.0 else _TERMS
+    terms = _terms(mu)
     for i in range(_NODES.size):
         alpha = _NODES[i]
         tail = tail1 = tail2 = 0.0
@@ -99,7 +107,7 @@ def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     c2 = c / 3.0 + square * _series(_C_2, square)
     c3 = mu * _series(_C_3, square)
     lam_lam = lam_mu = mu_mu = 0.0
-    terms = _TERMS_TO_ONE if abs(mu) <= 1.0 else _TERMS
+    terms = _terms(mu)
     for i in range(_NODES.size):
         s = s1 = s2 = s3 = 0.0
         for k in range(terms - 1, -1, -1):
