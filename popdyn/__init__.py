@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
+    from popdyn.dynamics.descent import gradient_descent as gradient_descent
     from popdyn.dynamics.flow import gradient_flow as gradient_flow
     from popdyn.dynamics.hitting import crossings as crossings
     from popdyn.dynamics.hitting import hitting_time as hitting_time
@@ -57,6 +58,7 @@ _MODULES = {
     "end_graded": "popdyn.risk.finite_context",
     "equal_weights": "popdyn.quadrature",
     "gauss_legendre": "popdyn.quadrature",
+    "gradient_descent": "popdyn.dynamics.descent",
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",

@@ -51,6 +51,8 @@ LAYERS = {
         "popdyn.dynamics.trajectory",
         "popdyn.dynamics.hitting",
         "popdyn.dynamics.flow",
+        "popdyn.dynamics.descent_steps",
+        "popdyn.dynamics.descent",
     ],
     "experiments": [
         "popdyn.experiments",

@@ -46,19 +46,20 @@ class Path(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """Path of a head under an evolution. Arrays are read-only and of shape (n,).
+    """Path of a head under a gradient flow or descent. Arrays are read-only, of shape (n,).
 
     Attributes
     ----------
     t : ndarray
-        Times of the points: those asked for, else the solver's own steps.
+        Times of the points: those asked for, else the solver's own steps. For a descent the
+        number of steps times the step size.
     label_score, scale, excess, tube : ndarray
         Coordinates of the points (MODEL §1); `tube` is nan where `scale <= 0`.
     risk : ndarray
         Risk of the points.
     chart : ndarray of str
         Chart in which the solver carried each point: "linear", "tube", or "reflected tube" (the
-        tube chart of the reflected head).
+        tube chart of the reflected head); "excess" throughout a descent, for excess and scale.
     half_width : float
     start : Head
         The head at time 0, as it was given.
@@ -71,7 +72,8 @@ class Trajectory:
     success : bool
         Whether the end was reached, or the callback ended the run.
     status : int
-        0: the end was reached; 1: the callback ended the run; -1: the step limit ended it.
+        0: the end was reached; 1: the callback ended the run; -1: the step limit ended it. For a
+        descent see `gradient_descent`.
     message : str
         Why the run stopped, and if it failed where and what to change.
     nfev, njev : int
@@ -79,7 +81,7 @@ class Trajectory:
     n_steps : int
         Steps of the solver.
     path : Path or None
-        What `sol` evaluates, if it was kept.
+        What `sol` evaluates, if it was kept; a descent has none.
     """
 
     t: NDArray[float64]
@@ -133,7 +135,7 @@ class Trajectory:
             return self.start
         if self.chart[index] == "tube":
             return Head.from_tube(self.tube[index], self.scale[index], self.half_width)
-        if self.chart[index] == "reflected tube":
+        if self.chart[index] in ("reflected tube", "excess"):
             return Head.from_excess(self.excess[index], self.scale[index], self.half_width)
         return Head.from_scores(self.label_score[index], self.scale[index], self.half_width)
 
@@ -147,7 +149,7 @@ class Trajectory:
             stop_time]`.
         """
         if self.path is None:
-            raise ValueError("no dense solution was kept; run with dense_output=True")
+            raise ValueError("no dense solution was kept; run gradient_flow with dense_output=True")
         if np.ndim(t) or not 0 <= t <= self.stop_time:
             raise ValueError(f"t must be one time in [0, {self.stop_time!r}], got {t!r}")
         return self.path.head(float(t))
