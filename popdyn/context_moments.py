@@ -68,10 +68,10 @@ def context_moments(
 ) -> ContextMoments:
     """Exact moments of `F - alpha` over contexts of `n_examples`, without sampling (MODEL §6).
 
-    All three arguments broadcast; the sizes of one head and threshold share one pass. The bias is
-    good to 6e-15 of the root mean square, the mean square error to 1.3e-14 relative for
-    `|mu| l <= 60`, both to 1.2e-13 at 1e4, for 1 to 1e6 examples, any label score, and thresholds
-    up to the ends. Time and memory grow with the scale.
+    All three arguments broadcast; the sizes of one head and threshold share one pass. The bias in
+    units of the root mean square and the mean square error, relative, are good to 1.5e-14 for
+    `|mu| l <= 60` and to 1.5e-13 at 1e4, for 1 to 1e6 examples, any label score, and thresholds up
+    to the ends. Time and memory grow with the scale: about 0.3 ms at `mu l = 30`, 3 ms at 1000.
 
     Parameters
     ----------

@@ -166,7 +166,8 @@ class FiniteContextRisk:
         width = self.half_width
         found = self._average(head, unit_hessian, 3)
         scaled = found * np.array([width**2, width**3, width**4])
-        return scaled[..., [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
+        hessian: NDArray[float64] = scaled[..., [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
+        return hessian
 
     def _average(
         self, head: Head, of_task: Callable[..., NDArray[float64]], size: int
@@ -203,4 +204,5 @@ def _unit_mean_square(
     lam: float, delta: float, mu: float, s: float, r: float, n_examples: float, design: Design
 ) -> NDArray[float64]:
     """Mean square error of one task, shape `(1,)`."""
-    return unit_moments(lam, delta, mu, s, r, np.array([n_examples]), design)[1]
+    moments = unit_moments(lam, delta, mu, s, r, np.array([n_examples]), design)
+    return moments[1:].ravel()
