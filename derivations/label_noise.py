@@ -64,6 +64,13 @@ def derive(chain: Chain) -> LabelNoise:
     )
     scale = LambertW(exp(cap) / sqrt(2)) / ell
     chain.checked(
+        "that w is Lambert's function",
+        sqrt(2) * (ell * scale) * exp(ell * scale),
+        lambda mp, p, ell: mp.sqrt((1 - p) / p),
+        [{p: "1/100", ell: 2}],
+        digits=25,
+    )
+    chain.checked(
         "Q at the exact saturated scale for p = 10^-exponent, over layer there",
         Rational(1),
         lambda mp, *place: _exact_layer(mp, *place, sympy.lambdify((ell, mu), layer, "mpmath")),
