@@ -87,6 +87,12 @@ LAWS = [
         at(3, 50),
     ),
     Case("threshold_error", "lower_end", lambda laws, ell, mu: laws.boundary_error(mu, ell), at(9)),
+    Case(
+        "threshold_error",
+        "interior",
+        lambda laws, ell, mu: laws.interior_error(laws.time_at(mu, ell), ell),
+        at(70),
+    ),
     Case("threshold_error", "constant", lambda laws, ell: laws.interior_error(1, ell, 0), widths()),
     Case("threshold_error", "interior_in_time", error_at_root, widths(T=1e8)),
     Case(
