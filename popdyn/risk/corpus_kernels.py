@@ -31,24 +31,11 @@ two_product = kernel(_two_product)
 # example have almost all: they make no variance, and the next example may be far away.
 _NEGLIGIBLE = 1e-16
 _FALLING = 3.0  # `d^3 exp(-mu d)`, the largest integrand, falls from `mu d = 3` on
-_FIRST_BLOCK = 16  # examples weighed before the first look at the rest; twice as many each time
+# Examples weighed before the first look at the rest, and between looks.
+_FIRST_BLOCK, _BLOCK = 16, 64
 # Below this part of the mean square the variance is summed anew around the mean: the difference of
 # mean square and squared mean then loses more than a digit.
 _CANCELS = 0.1
-
-
-@kernel
-def _fill_distances(
-    features: NDArray[float64], downwards: bool, first: int, distances: NDArray[float64]
-) -> None:
-    """Distances of some examples, counted from the last one downwards or from the first upwards."""
-    if downwards:
-        last = features.size - 1
-        for i in range(distances.size):
-            distances[i] = features[last] - features[last - first - i]
-    else:
-        for i in range(distances.size):
-            distances[i] = features[first + i] - features[0]
 
 
 @kernel
@@ -83,21 +70,25 @@ def _group(
     if size == 0:
         return 0.0, 0.0, 0.0, 0.0
     rate = abs(mu)
+    downwards = mu >= 0.0
+    top = features[size - 1] if downwards else features[0]
     distances, weights, powers = buffers[0], buffers[1], buffers[2]
     mass, mean, square = 0.0, 0.0, 0.0
     kept, end = 0, min(_FIRST_BLOCK, size)
     while kept < end:
-        _fill_distances(features, mu >= 0.0, kept, distances[kept:end])
-        fill_exponentials(rate, distances[kept:end], weights[kept:end], powers[kept:end])
-        more_mass, more_mean, more_square = _sums(distances[kept:end], weights[kept:end])
+        points = features[size - end : size - kept] if downwards else features[kept:end]
+        block = slice(kept, end)
+        fill_exponentials(rate, top, points, distances[block], weights[block], powers[block])
+        more_mass, more_mean, more_square = _sums(distances[block], weights[block])
         mass += more_mass
         mean += more_mean
         square += more_square
-        farthest = distances[end - 1]
-        rest = (size - end) * weights[end - 1] * farthest * farthest
+        last = kept if downwards else end - 1  # of the block, the farthest from the top
+        farthest = distances[last]
+        rest = (size - end) * weights[last] * farthest * farthest
         kept = end
         if rate * farthest < _FALLING or rest > _NEGLIGIBLE * square or square == 0.0:
-            end = min(2 * end, size)
+            end = min(end + _BLOCK, size)
     mean /= mass
     square /= mass
     variance, third = square - mean * mean, 0.0

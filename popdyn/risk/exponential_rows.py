@@ -23,17 +23,26 @@ _TAYLOR = tuple(1.0 / factorial(k) for k in range(14))  # 4e-18 on |r| <= log(2)
 
 @kernel
 def fill_exponentials(
-    rate: float, distances: NDArray[float64], found: NDArray[float64], powers: NDArray[float64]
+    rate: float,
+    origin: float,
+    points: NDArray[float64],
+    distances: NDArray[float64],
+    found: NDArray[float64],
+    powers: NDArray[float64],
 ) -> None:
-    """Fill `found` with `exp(-rate d)` for `d >= 0`, 0 beyond 1e-307; `powers` is room for as many.
+    """Fill `distances` with `|x - origin|`, `found` with `exp(-rate |x - origin|)`, 0 below 1e-307.
+
+    `powers` is room for as many numbers.
 
     Within one spacing of the compiler's own `exp` and three times as fast, which calls a function
     for every number.
     """
     bits = powers.view(np.int64)
     c = _TAYLOR
-    for i in range(distances.size):
-        z = rate * distances[i]
+    for i in range(points.size):
+        distance = abs(points[i] - origin)
+        distances[i] = distance
+        z = rate * distance
         shifted = z * _LOG2_E + _TO_WHOLE
         whole = shifted - _TO_WHOLE
         r = (whole * _LOG_2_HIGH - z) + whole * _LOG_2_LOW  # exp(-z) = 2^-whole exp(r)
@@ -51,7 +60,7 @@ def fill_exponentials(
         p = p * r + c[1]
         found[i] = p * r + c[0] if z < _LARGEST else 0.0
         powers[i] = shifted
-    for i in range(distances.size):
+    for i in range(points.size):
         bits[i] = _EXPONENT_OF_ONE - (bits[i] << 52)
-    for i in range(distances.size):
+    for i in range(points.size):
         found[i] *= powers[i]
