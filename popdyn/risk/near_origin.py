@@ -1,13 +1,17 @@
-"""Population risk of small scores, unit half width: Gauss–Legendre on the smooth softmax averages.
+"""Population risk where no boundary layer is thin, unit half width: Gauss–Legendre quadrature.
 
-With the partition function `D(lam, mu; alpha) = E exp(lam y + mu x)` one has `F = D_mu / D`. It is
-`cosh(lam) C(mu) + sinh(lam) S(mu)`, where `C = sinh(mu) / mu` and `S = (exp(mu alpha) - cosh(mu)) /
-mu` are summed as power series. The gradient vanishes at the origin because the threshold is there
-uncorrelated with the covariance `Cov(x, y) = -(1 - alpha^2) / 2` and the variance `Var(x) = 1/3`;
-so what is averaged is their change since the origin, small by itself and not as a difference.
+With the partition function `D(lam, mu; alpha) = E exp(lam y + mu x)` one has `F = D_mu / D`, and
+the other softmax averages are its derivatives too.
+
+Near the origin `D = cosh(lam) C(mu) + sinh(lam) S(mu)`, where `C = sinh(mu) / mu` and
+`S = (exp(mu alpha) - cosh(mu)) / mu` are summed as power series. The gradient vanishes at the
+origin because the threshold is there uncorrelated with the covariance `Cov(x, y) = -(1 - alpha^2) /
+2` and the variance `Var(x) = 1/3`; so what is averaged is their change since the origin, small by
+itself and not as a difference. At moderate scale `D` is the sum of a positive and a negative group,
+since its small values near the end `alpha = -1` would be lost in the difference.
 """
 
-from math import cosh, factorial, sinh
+from math import cosh, exp, factorial, sinh
 
 import numpy as np
 from numpy import float64
@@ -15,15 +19,22 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 
-__all__ = ["hessian_near_origin", "risk_near_origin"]
+__all__ = [
+    "hessian_at_moderate_scale",
+    "hessian_near_origin",
+    "risk_at_moderate_scale",
+    "risk_near_origin",
+]
 
-# The averages have their nearest pole at alpha = -1.36, at the corner (lam, mu) = (2.35, 2) of the
-# region, and it is fourfold in the Hessian: the rule gains a factor 2.2^2 a node.
+# The averages have their nearest pole at alpha = -1.33 near the origin, at the corner (lam, mu) =
+# (1.58, 1), and at -1.26 at moderate scale, at (2.42, 2); it is fourfold in the Hessian. The rules
+# gain a factor 2.2^2 and 2^2 a node.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
-# Terms of the power series in mu up to 2, where that of d3S/dmu3 ends with 28^3 2^28 / 29! = 7e-19,
+_MODERATE_NODES, _MODERATE_WEIGHTS = np.polynomial.legendre.leggauss(36)
+# Terms of the power series in mu up to 1, where that of d3S/dmu3 ends with 22^3 / 23! = 4e-19,
 # and |mu| up to which fewer leave 1e-18
-_TERMS = 28
-_SHORTER = ((0.01, 10), (0.2, 14), (1.0, 22))
+_TERMS = 22
+_SHORTER = ((0.01, 10), (0.2, 14))
 
 _factorials = np.array([float(factorial(k + 1)) for k in range(_TERMS)])
 _k = np.arange(_TERMS)
@@ -56,7 +67,7 @@ def _terms(mu: float) -> int:
 
 @kernel
 def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
-    """Risk and gradient for `-2 <= mu <= 2` where no boundary layer is thin.
+    """Risk and gradient for `-1 <= mu <= 1` where no boundary layer is thin.
 
     The gradient is relatively accurate down to the smallest radius.
     """
@@ -99,7 +110,7 @@ def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
 
 @kernel
 def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
-    """Hessian on the region of `risk_near_origin`."""
+    """Hessian where `risk_near_origin` holds."""
     sh, ch = sinh(lam), cosh(lam)
     square = mu * mu
     c = 1.0 + square * _series(_C, square)
@@ -130,4 +141,58 @@ def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
         lam_lam += w * cov * (cov - 2.0 * error * y)
         lam_mu += w * (cov * var + error * (xxy - y * xx - 2.0 * f * cov))
         mu_mu += w * (var * var + error * (xxx - f * xx - 2.0 * f * var))
+    return lam_lam, lam_mu, mu_mu
+
+
+@kernel
+def _groups(lam: float, mu: float, alpha: float) -> tuple[float, float, float, float, float, float]:
+    """Averages of `y`, `x`, `x y`, `x^2`, `x^2 y`, `x^3` under the softmax, for `abs(mu) >= 1`."""
+    low, middle, high = exp(-mu), exp(mu * alpha), exp(mu)
+    square = alpha * alpha
+    eta = 1.0 / mu
+    up, down = exp(lam), exp(-lam)
+    # 2 mu and less times the integrals of x^k exp(mu x) over the positives and the negatives
+    p = up * (middle - low)
+    m = down * (high - middle)
+    p1 = up * (alpha * middle + low) - eta * p
+    m1 = down * (high - alpha * middle) - eta * m
+    p2 = up * (square * middle - low) - 2.0 * eta * p1
+    m2 = down * (high - square * middle) - 2.0 * eta * m1
+    p3 = up * (square * alpha * middle + low) - 3.0 * eta * p2
+    m3 = down * (high - square * alpha * middle) - 3.0 * eta * m2
+    inverse = 1.0 / (p + m)
+    return (
+        (p - m) * inverse,
+        (p1 + m1) * inverse,
+        (p1 - m1) * inverse,
+        (p2 + m2) * inverse,
+        (p2 - m2) * inverse,
+        (p3 + m3) * inverse,
+    )
+
+
+@kernel
+def risk_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, float]:
+    """Risk and gradient for `1 <= abs(mu) <= 2` where no boundary layer is thin."""
+    value = g_lam = g_mu = 0.0
+    for i in range(_MODERATE_NODES.size):
+        y, f, xy, xx, _, _ = _groups(lam, mu, _MODERATE_NODES[i])
+        error = f - _MODERATE_NODES[i]
+        value += _MODERATE_WEIGHTS[i] * error * error
+        g_lam += _MODERATE_WEIGHTS[i] * error * (xy - y * f)
+        g_mu += _MODERATE_WEIGHTS[i] * error * (xx - f * f)
+    return 0.5 * value, g_lam, g_mu
+
+
+@kernel
+def hessian_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, float]:
+    """Hessian where `risk_at_moderate_scale` holds."""
+    lam_lam = lam_mu = mu_mu = 0.0
+    for i in range(_MODERATE_NODES.size):
+        y, f, xy, xx, xxy, xxx = _groups(lam, mu, _MODERATE_NODES[i])
+        error = f - _MODERATE_NODES[i]
+        cov, var = xy - y * f, xx - f * f
+        lam_lam += _MODERATE_WEIGHTS[i] * cov * (cov - 2.0 * error * y)
+        lam_mu += _MODERATE_WEIGHTS[i] * (cov * var + error * (xxy - y * xx - 2.0 * f * cov))
+        mu_mu += _MODERATE_WEIGHTS[i] * (var * var + error * (xxx - f * xx - 2.0 * f * var))
     return lam_lam, lam_mu, mu_mu

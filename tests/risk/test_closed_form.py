@@ -10,7 +10,12 @@ import pytest
 from popdyn import ArbitraryPrecisionRisk, ClosedFormRisk, Head
 from popdyn.risk.form_in_y import hessian_in_y, risk_in_y
 from popdyn.risk.form_in_z import hessian_in_z, risk_in_z
-from popdyn.risk.near_origin import hessian_near_origin, risk_near_origin
+from popdyn.risk.near_origin import (
+    hessian_at_moderate_scale,
+    hessian_near_origin,
+    risk_at_moderate_scale,
+    risk_near_origin,
+)
 from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
 
 REFERENCE = Path(__file__).parents[1] / "reference"
@@ -167,6 +172,10 @@ FORMULAS = {
         lambda lam, mu: risk_near_origin(lam, mu),
         lambda lam, mu: hessian_near_origin(lam, mu),
     ),
+    "moderate scale": (
+        lambda lam, mu: risk_at_moderate_scale(lam, mu),
+        lambda lam, mu: hessian_at_moderate_scale(lam, mu),
+    ),
     "small scale": (
         lambda lam, mu: risk_at_small_scale(lam, lam - mu, mu),
         lambda lam, mu: hessian_at_small_scale(lam, lam - mu, mu),
@@ -183,59 +192,58 @@ FORMULAS = {
 
 
 def thin(mu):
-    return 0.7 / (1 + 0.5 * abs(mu))
+    return max(0.9 - 0.32 * abs(mu), 0.42)
 
 
 BORDERS = {
+    "near origin, moderate scale": (
+        ("near origin", "moderate scale", 1),
+        [(lam, 1.0) for lam in np.linspace(-0.58, 1.58, 20)],
+    ),
     "near origin, small scale, positive": (
-        "near origin",
-        "small scale",
-        1,
-        [(mu + thin(mu), mu) for mu in np.linspace(0, 1.5, 20)],
+        ("near origin", "small scale", 1),
+        [(mu + thin(mu), mu) for mu in np.linspace(0, 1, 20)],
     ),
     "near origin, small scale, negative": (
-        "near origin",
-        "small scale",
-        1,
-        [(thin(mu), mu) for mu in np.linspace(-1.5, 0, 20)],
+        ("near origin", "small scale", 1),
+        [(thin(mu), mu) for mu in np.linspace(-1, 0, 20)],
     ),
-    "near origin, in z, thin layer": (
-        "near origin",
-        "in z",
-        1,
+    "moderate scale, small scale, positive": (
+        ("moderate scale", "small scale", 1),
+        [(mu + thin(mu), mu) for mu in np.linspace(1, 1.5, 20)],
+    ),
+    "moderate scale, small scale, negative": (
+        ("moderate scale", "small scale", 1),
+        [(thin(mu), mu) for mu in np.linspace(-1.5, -1, 20)],
+    ),
+    "moderate scale, in z, thin layer": (
+        ("moderate scale", "in z", 1),
         [(mu + thin(mu), mu) for mu in np.linspace(1.5, 2, 20)],
     ),
-    "near origin, in z, scale 2": (
-        "near origin",
-        "in z",
-        1,
-        [(lam, 2.0) for lam in np.linspace(1, 2.35, 20)],
+    "moderate scale, in z, scale 2": (
+        ("moderate scale", "in z", 1),
+        [(lam, 2.0) for lam in np.linspace(1, 2.42, 20)],
     ),
-    "near origin, in y, thin layer": (
-        "near origin",
-        "in y",
-        1,
+    "moderate scale, in y, thin layer": (
+        ("moderate scale", "in y", 1),
         [(-thin(mu), mu) for mu in np.linspace(1.5, 2, 20)],
     ),
-    "near origin, in y, scale 2": (
-        "near origin",
-        "in y",
-        1,
-        [(lam, 2.0) for lam in np.linspace(-0.35, 1, 20)],
+    "moderate scale, in y, scale 2": (
+        ("moderate scale", "in y", 1),
+        [(lam, 2.0) for lam in np.linspace(-0.42, 1, 20)],
     ),
     "small scale, in z": (
-        "small scale",
-        "in z",
-        1,
-        [(lam, 1.5) for lam in np.linspace(1.9, 20, 20)],
+        ("small scale", "in z", 1),
+        [(lam, 1.5) for lam in np.linspace(1.92, 20, 20)],
     ),
     "small scale, in y": (
-        "small scale",
-        "in y",
-        -1,
-        [(lam, -1.5) for lam in np.linspace(0.4, 20, 20)],
+        ("small scale", "in y", -1),
+        [(lam, -1.5) for lam in np.linspace(0.42, 20, 20)],
     ),
-    "in y, in z": ("in y", "in z", 1, [(0.5 * mu, mu) for mu in 2 * 10 ** np.linspace(0, 8, 40)]),
+    "in y, in z": (
+        ("in y", "in z", 1),
+        [(0.5 * mu, mu) for mu in 2 * 10 ** np.linspace(0, 8, 40)],
+    ),
 }
 # Two formulas may err in opposite ways.
 AGREEMENT = tuple(2 * limit for limit in ACCURACY)
@@ -243,7 +251,7 @@ AGREEMENT = tuple(2 * limit for limit in ACCURACY)
 
 @pytest.mark.parametrize("border", BORDERS)
 def test_neighbouring_formulas_agree_where_they_meet(border):
-    first, second, sign, points = BORDERS[border]
+    (first, second, sign), points = BORDERS[border]
     for lam, mu in points:
         sides = []
         for formula, s in ((first, 1), (second, sign)):
@@ -255,7 +263,7 @@ def test_neighbouring_formulas_agree_where_they_meet(border):
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("step", [-1e-15, 1e-15])
 def test_heads_on_both_sides_of_a_border_are_right(border, step):
-    for lam, mu in BORDERS[border][3][::6]:
+    for lam, mu in BORDERS[border][1][::6]:
         head = Head.from_scores(lam * (1 + step), mu * (1 - step))
         found = errors(components(ClosedFormRisk(), head), high_precision(head), 1.0)
         assert np.less(found, ACCURACY).all(), head
