@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from popdyn.dynamics.hitting import tube_entrance as tube_entrance
     from popdyn.dynamics.trajectory import Hit as Hit
     from popdyn.dynamics.trajectory import Trajectory as Trajectory
+    from popdyn.pretraining import Checkpoint as Checkpoint
+    from popdyn.pretraining import default_start as default_start
+    from popdyn.pretraining import pretrain as pretrain
+    from popdyn.pretraining import stopping_scale as stopping_scale
     from popdyn.quadrature import UnresolvedLayerWarning as UnresolvedLayerWarning
     from popdyn.quadrature import boundary_graded as boundary_graded
     from popdyn.quadrature import equal_weights as equal_weights
@@ -35,9 +39,14 @@ if TYPE_CHECKING:
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
     from popdyn.sampling import sample_corpus as sample_corpus
+    from popdyn.transfer_curve import TransferCurve as TransferCurve
+    from popdyn.transfer_curve import TwoTermFit as TwoTermFit
+    from popdyn.transfer_curve import fit_two_terms as fit_two_terms
+    from popdyn.transfer_curve import transfer as transfer
 
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
+    "Checkpoint": "popdyn.pretraining",
     "ClosedFormRisk": "popdyn.risk.closed_form",
     "ContextMoments": "popdyn.context_moments",
     "Corpus": "popdyn.corpus",
@@ -49,21 +58,28 @@ _MODULES = {
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
     "SampledMoments": "popdyn.context_moments",
     "Trajectory": "popdyn.dynamics.trajectory",
+    "TransferCurve": "popdyn.transfer_curve",
+    "TwoTermFit": "popdyn.transfer_curve",
     "UnresolvedLayerWarning": "popdyn.quadrature",
     "boundary_graded": "popdyn.quadrature",
     "cell_seed": "popdyn.sampling",
     "context_moments": "popdyn.context_moments",
     "context_moments_sampled": "popdyn.context_moments",
     "crossings": "popdyn.dynamics.hitting",
+    "default_start": "popdyn.pretraining",
     "end_graded": "popdyn.risk.finite_context",
     "equal_weights": "popdyn.quadrature",
+    "fit_two_terms": "popdyn.transfer_curve",
     "gauss_legendre": "popdyn.quadrature",
     "gradient_descent": "popdyn.dynamics.descent",
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",
+    "pretrain": "popdyn.pretraining",
     "sample_contexts": "popdyn.sampling",
     "sample_corpus": "popdyn.sampling",
+    "stopping_scale": "popdyn.pretraining",
+    "transfer": "popdyn.transfer_curve",
     "tube_entrance": "popdyn.dynamics.hitting",
 }
 

@@ -54,6 +54,10 @@ LAYERS = {
         "popdyn.dynamics.descent_steps",
         "popdyn.dynamics.descent",
     ],
+    "transfer": [
+        "popdyn.pretraining",
+        "popdyn.transfer_curve",
+    ],
     "experiments": [
         "popdyn.experiments",
         "popdyn.experiments.population",
