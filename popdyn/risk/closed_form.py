@@ -160,7 +160,11 @@ class ClosedFormRisk:
     `risk_in_z`, on the tube    3.1e-16  9.4e-16   2e-15
     =========================== ======= ======== =======
 
-    The gradient keeps this relative accuracy down to the smallest radius around the origin. At
+    One place is worse: near `(lam, mu) = (3.17, 4.36)`, and its reflection, all three second
+    derivatives come close to 0 together (6e-4), and the Hessian's absolute error of 5e-16 is
+    relatively up to 5e-13.
+
+    The gradient keeps its relative accuracy down to the smallest radius around the origin. At
     large scale, the excess that a head carries decides: one spacing of it shifts `q`.
 
     Examples
