@@ -31,7 +31,7 @@ two_product = kernel(_two_product)
 # example have almost all: they make no variance, and the next example may be far away.
 _NEGLIGIBLE = 1e-16
 _FALLING = 3.0  # `d^3 exp(-mu d)`, the largest integrand, falls from `mu d = 3` on
-# Examples weighed before the first look at the rest, and between looks.
+# Examples weighed before the first look at the rest, and at most between looks.
 _FIRST_BLOCK, _BLOCK = 16, 64
 # Below this part of the mean square the variance is summed anew around the mean: the difference of
 # mean square and squared mean then loses more than a digit.
@@ -88,7 +88,7 @@ def _group(
         rest = (size - end) * weights[last] * farthest * farthest
         kept = end
         if rate * farthest < _FALLING or rest > _NEGLIGIBLE * square or square == 0.0:
-            end = min(end + _BLOCK, size)
+            end = min(end + min(end, _BLOCK), size)
     mean /= mass
     square /= mass
     variance, third = square - mean * mean, 0.0

@@ -17,7 +17,7 @@ _LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 # Added to a number below 2^51 it leaves the nearest whole number in the last bits.
 _TO_WHOLE = 1.5 * 2.0**52
 _EXPONENT_OF_ONE = 1023 << 52  # bits of 1.0
-_LARGEST = 708.0  # exp(-708) is the last that is a normal double
+_LARGEST = 708.0  # exp(-708) is a normal double, and less counts as zero
 _TAYLOR = tuple(1.0 / factorial(k) for k in range(14))  # 4e-18 on |r| <= log(2)/2
 
 
@@ -42,7 +42,7 @@ def fill_exponentials(
     for i in range(points.size):
         distance = abs(points[i] - origin)
         distances[i] = distance
-        z = rate * distance
+        z = min(rate * distance, _LARGEST)
         shifted = z * _LOG2_E + _TO_WHOLE
         whole = shifted - _TO_WHOLE
         r = (whole * _LOG_2_HIGH - z) + whole * _LOG_2_LOW  # exp(-z) = 2^-whole exp(r)

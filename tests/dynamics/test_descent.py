@@ -5,6 +5,7 @@ import math
 import threading
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from toy_risks import LinearRisk, QuadraticRisk, SpoiltRisk
@@ -128,6 +129,42 @@ def test_many_steps_round_as_little_as_one():
     excess = 7 + n_steps * Fraction(eta * (0.3 - 0.2))
     assert float(trajectory.stop_head.scale) == float(scale)
     assert float(trajectory.stop_head.excess) == float(excess)
+
+
+def extended_descent(corpus, head, step_size, n_steps):
+    """Excess and scale after so many steps in 40 digits, by the definition of the predictor."""
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    eta, mu = ctx.mpf(step_size), ctx.mpf(float(head.scale))
+    lam = ctx.mpf(float(head.excess)) + mu
+    tasks = [
+        ([ctx.mpf(float(x)) for x in row], [int(y) for y in labels], ctx.mpf(float(threshold)))
+        for row, labels, threshold in zip(
+            corpus.features, corpus.labels, corpus.thresholds, strict=True
+        )
+    ]
+    for _ in range(n_steps):
+        g_lam, g_mu = ctx.zero, ctx.zero
+        for x, y, threshold in tasks:
+            w = [ctx.exp(lam * b + mu * a) for a, b in zip(x, y, strict=True)]
+            total = ctx.fsum(w)
+            mean_x, mean_y = ctx.fdot(w, x) / total, ctx.fdot(w, y) / total
+            wx = [a * b for a, b in zip(w, x, strict=True)]
+            error = mean_x - threshold
+            g_lam += 2 * error * (ctx.fdot(wx, y) / total - mean_x * mean_y)
+            g_mu += 2 * error * (ctx.fdot(wx, x) / total - mean_x * mean_x)
+        lam, mu = lam - eta * g_lam / len(tasks), mu - eta * g_mu / len(tasks)
+    return float(lam - mu), float(mu)
+
+
+def test_a_corpus_run_is_that_of_extended_precision():
+    corpus, start = sample_corpus(Design(), 8, 10, 4), Head.from_excess(6.0, 200.0)
+    run = gradient_descent(CorpusRisk(corpus), start, 1000.0, 300)
+    excess, scale = extended_descent(corpus, start, 1000.0, 300)
+    assert abs(scale - 200.0) > 0.1
+    # Measured: the last digit, also after 3000 steps.
+    assert run.stop_head.scale == pytest.approx(scale, rel=3e-16)
+    assert run.stop_head.excess == pytest.approx(excess, rel=3e-16)
 
 
 def test_updates_below_the_rounding_of_the_scale_add_up():

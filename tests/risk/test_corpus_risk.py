@@ -10,6 +10,7 @@ from popdyn import (
     Corpus,
     CorpusRisk,
     Design,
+    FiniteContextRisk,
     Head,
     InfiniteContextRisk,
     equal_weights,
@@ -191,6 +192,18 @@ def test_long_contexts_approach_infinite_ones_at_the_predicted_rate(n_examples):
     allowed = STANDARD_ERRORS * spread + FINITE_SIZE / n_examples * predicted
     assert allowed < 0.2 * predicted  # the rate is resolved
     assert abs(np.mean(found) - predicted) < allowed
+
+
+def test_many_tasks_approach_the_exact_mean_within_standard_errors():
+    n_examples, heads = 12, Head.from_excess([0.7, 2.0], [1.0, 8.0])
+    exact = FiniteContextRisk(n_examples)
+    batches = [CorpusRisk(sample_corpus(Design(), 20_000, n_examples, b)) for b in range(N_BATCHES)]
+    for name in ("value", "gradient"):
+        found = np.array([getattr(risk, name)(heads) for risk in batches])
+        spread = found.std(axis=0, ddof=1) / np.sqrt(N_BATCHES)
+        expected = getattr(exact, name)(heads)
+        assert (spread.T < 0.03 * np.abs(expected).T.max(axis=0)).all()  # the mean is resolved
+        assert (np.abs(found.mean(axis=0) - expected) < STANDARD_ERRORS * spread).all()
 
 
 # --- contract -------------------------------------------------------------------------------------
