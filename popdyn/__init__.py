@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from popdyn.attention import limit_error as limit_error
-    from popdyn.context_moments import ContextMoments as ContextMoments
-    from popdyn.context_moments import SampledMoments as SampledMoments
-    from popdyn.context_moments import context_moments as context_moments
-    from popdyn.context_moments import context_moments_sampled as context_moments_sampled
+    from popdyn.moments import ContextMoments as ContextMoments
+    from popdyn.moments import SampledMoments as SampledMoments
+    from popdyn.moments import context_moments as context_moments
+    from popdyn.moments import context_moments_sampled as context_moments_sampled
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
@@ -48,7 +48,7 @@ _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
     "Checkpoint": "popdyn.pretraining",
     "ClosedFormRisk": "popdyn.risk.closed_form",
-    "ContextMoments": "popdyn.context_moments",
+    "ContextMoments": "popdyn.moments",
     "Corpus": "popdyn.corpus",
     "CorpusRisk": "popdyn.risk.corpus",
     "Design": "popdyn.design",
@@ -56,15 +56,15 @@ _MODULES = {
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
-    "SampledMoments": "popdyn.context_moments",
+    "SampledMoments": "popdyn.moments",
     "Trajectory": "popdyn.dynamics.trajectory",
     "TransferCurve": "popdyn.transfer_curve",
     "TwoTermFit": "popdyn.transfer_curve",
     "UnresolvedLayerWarning": "popdyn.quadrature",
     "boundary_graded": "popdyn.quadrature",
     "cell_seed": "popdyn.sampling",
-    "context_moments": "popdyn.context_moments",
-    "context_moments_sampled": "popdyn.context_moments",
+    "context_moments": "popdyn.moments",
+    "context_moments_sampled": "popdyn.moments",
     "crossings": "popdyn.dynamics.hitting",
     "default_start": "popdyn.pretraining",
     "end_graded": "popdyn.risk.finite_context",

@@ -5,7 +5,7 @@ import pytest
 from two_examples import context, mean_square_error
 
 from popdyn.context_derivatives import unit_gradient, unit_hessian
-from popdyn.context_moments import unit_moments
+from popdyn.moments import unit_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.weight_transform import LabelFlips

@@ -24,7 +24,7 @@ LAYERS = {
         "popdyn.archive",
         "popdyn.corpus",
         "popdyn.sampling",
-        "popdyn.context_moments",
+        "popdyn.moments",
         "popdyn.context_derivatives",
     ],
     "risk": [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from popdyn.attention import limit_error
-from popdyn.context_moments import context_moments
+from popdyn.moments import context_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.quadrature import boundary_graded, equal_weights

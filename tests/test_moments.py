@@ -9,7 +9,7 @@ import pytest
 from two_examples import mean_square_error
 
 from popdyn.attention import limit_error
-from popdyn.context_moments import context_moments, context_moments_sampled, unit_moments
+from popdyn.moments import context_moments, context_moments_sampled, unit_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.weight_transform import LabelFlips
