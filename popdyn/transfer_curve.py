@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
 from popdyn.attention import limit_error
-from popdyn.context_moments import (
+from popdyn.coordinates import Head
+from popdyn.corpus import inside_interval
+from popdyn.design import Design
+from popdyn.moments import (
     ContextMoments,
     SampledMoments,
     context_moments,
     context_moments_sampled,
 )
-from popdyn.coordinates import Head
-from popdyn.corpus import inside_interval
-from popdyn.design import Design
 from popdyn.pretraining import Checkpoint, sampling_term
-from popdyn.sampling import Seed
+from popdyn.sampling import Seed, count
 
 __all__ = ["TransferCurve", "TwoTermFit", "fit_two_terms", "transfer"]
 
@@ -113,6 +113,8 @@ def transfer(
     alpha = _row("thresholds", thresholds)
     alpha = inside_interval("thresholds", alpha, head.half_width, "(n_thresholds,)")
     sizes = _row("context_sizes", context_sizes)
+    if n_contexts is not None:
+        n_contexts = count("n_contexts", n_contexts, least=2)
     cells = head, alpha[:, np.newaxis], sizes
     exact: ContextMoments = context_moments(*cells, design)
     return TransferCurve(

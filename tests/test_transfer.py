@@ -17,7 +17,7 @@ from popdyn import (
     transfer,
 )
 from popdyn.attention import limit_error
-from popdyn.context_moments import context_moments
+from popdyn.moments import context_moments
 
 THRESHOLDS = [0.0, 0.5, -0.5]
 SIZES = 2 ** np.arange(3, 17)  # 8 to 65536
