@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from popdyn.attention import limit_error as limit_error
-    from popdyn.moments import ContextMoments as ContextMoments
-    from popdyn.moments import SampledMoments as SampledMoments
-    from popdyn.moments import context_moments as context_moments
-    from popdyn.moments import context_moments_sampled as context_moments_sampled
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
@@ -22,6 +18,10 @@ if TYPE_CHECKING:
     from popdyn.dynamics.hitting import tube_entrance as tube_entrance
     from popdyn.dynamics.trajectory import Hit as Hit
     from popdyn.dynamics.trajectory import Trajectory as Trajectory
+    from popdyn.moments import ContextMoments as ContextMoments
+    from popdyn.moments import SampledMoments as SampledMoments
+    from popdyn.moments import context_moments as context_moments
+    from popdyn.moments import context_moments_sampled as context_moments_sampled
     from popdyn.pretraining import Checkpoint as Checkpoint
     from popdyn.pretraining import default_start as default_start
     from popdyn.pretraining import pretrain as pretrain

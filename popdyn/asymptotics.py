@@ -1,4 +1,4 @@
-"""The predicted laws of the flow, at large scale and at small radius (MODEL §4, §5, §7).
+"""The predicted laws of the flow, at large scale and at small radius (MODEL §4, §5).
 
 An independent witness: nothing here evaluates a risk. The series in `1/mu` are read from
 `tube_coefficients.json`, which `derivations/tube_expansion.py` derives and stores in exact numbers.
@@ -17,34 +17,29 @@ from typing import Any
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import lambertw
+
+from popdyn.law_arguments import one_width, positive
 
 __all__ = [
     "MAX_ORDER",
     "boundary_error",
-    "density_tube_center",
     "escape_time",
     "fourth_power_rate",
     "growth_rate",
     "interior_error",
-    "label_score_cap",
-    "pair_fifth_power_rate",
-    "pair_layer",
-    "pair_risk_at",
     "relaxation_rate",
     "risk_in_tube",
     "saddle_eigenvalues",
-    "saturation_scale",
     "scale_at",
     "stable_step",
     "time_at",
     "time_offset",
     "tube_center",
+    "tube_limit",
 ]
 
 MAX_ORDER = 8  # what the stored expansion carries
 _ZETA = {"zeta2": np.pi**2 / 6, "zeta3": 1.2020569031595942854}
-_PAIR = _ZETA["zeta2"] - _ZETA["zeta3"]
 _NEWTON_STEPS = 50  # from the leading law 3 to 6 suffice wherever the series is of use
 _NEWTON_TOLERANCE = 4e-15  # of time^(1/4); a few roundings of it
 _FIRST_WITH_OFFSET = 4  # the order at which `time_at` has its mu^0
@@ -74,8 +69,13 @@ def tube_center(scale: ArrayLike, half_width: float = 1.0, order: int = 1) -> ND
     ValueError
         If a scale or the half width is not positive and finite, or the order is not one carried.
     """
-    mu, width, order = _positive("scale", scale), _width(half_width), _order(order)
+    mu, width, order = positive("scale", scale), one_width(half_width), _order(order)
     return _series("tube_center", mu, width, order)
+
+
+def tube_limit(half_width: float = 1.0) -> float:
+    """Limit `c* = log(2 (1 + l^2))/2` of the tube coordinate at large scale (MODEL §4)."""
+    return log(2 * (1 + one_width(half_width) ** 2)) / 2
 
 
 def time_at(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArray[float64]:
@@ -88,7 +88,7 @@ def time_at(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
 
     Parameters and errors are those of `tube_center`.
     """
-    mu, width, order = _positive("scale", scale), _width(half_width), _order(order)
+    mu, width, order = positive("scale", scale), one_width(half_width), _order(order)
     return (1 + width**2) / 8 * mu**4 * _series("time", mu, width, order)
 
 
@@ -115,7 +115,7 @@ def scale_at(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArra
     ValueError
         As `tube_center`, and if no scale on the increasing end of the series has this time.
     """
-    t, width, order = _positive("time", time), _width(half_width), _order(order)
+    t, width, order = positive("time", time), one_width(half_width), _order(order)
     root = t**0.25
     mu = np.asarray((8 / (1 + width**2)) ** 0.25 * root)
     with np.errstate(all="ignore"):  # a series without a root here is refused below
@@ -140,7 +140,7 @@ def growth_rate(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> ND
 
     Parameters and errors are those of `tube_center`.
     """
-    mu, width, order = _positive("scale", scale), _width(half_width), _order(order)
+    mu, width, order = positive("scale", scale), one_width(half_width), _order(order)
     slowness = _series("pace", mu, width, order)
     return 2 / ((1 + width**2) * mu**3 * slowness)
 
@@ -150,7 +150,7 @@ def fourth_power_rate(half_width: float = 1.0) -> float:
 
     First neglected term: relative, of order `1/mu`.
     """
-    return 8 / (1 + _width(half_width) ** 2)
+    return 8 / (1 + one_width(half_width) ** 2)
 
 
 def interior_error(time: ArrayLike, half_width: float = 1.0, order: int = 4) -> NDArray[float64]:
@@ -169,7 +169,7 @@ def boundary_error(scale: ArrayLike, half_width: float = 1.0) -> NDArray[float64
 
     `2 l/(1 - exp(-2 mu l)) - 1/mu`, exact for every label score: it tends to `2 l`.
     """
-    mu, width = _positive("scale", scale), _width(half_width)
+    mu, width = positive("scale", scale), one_width(half_width)
     return -2 * width / np.expm1(-2 * mu * width) - 1 / mu
 
 
@@ -181,7 +181,7 @@ def risk_in_tube(scale: ArrayLike, half_width: float = 1.0, order: int = 4) -> N
 
     Parameters and errors are those of `tube_center`.
     """
-    mu, width, order = _positive("scale", scale), _width(half_width), _order(order)
+    mu, width, order = positive("scale", scale), one_width(half_width), _order(order)
     return _series("risk", mu, width, order) / mu**2
 
 
@@ -221,7 +221,7 @@ def time_offset(
         If times and scales do not match, no scale is positive, the half width is not positive, or
         the order is below 4.
     """
-    width, order = _width(half_width), _order(order)
+    width, order = one_width(half_width), _order(order)
     t, mu = np.asarray(time, dtype=float64), np.asarray(scale, dtype=float64)
     if t.shape != mu.shape or t.ndim != 1:
         raise ValueError(
@@ -245,7 +245,7 @@ def relaxation_rate(half_width: float = 1.0) -> float:
 
     Deviations of `c` decay like `exp(-2 l (1 + l^2) mu)`; neglected are powers of `mu` before it.
     """
-    width = _width(half_width)
+    width = one_width(half_width)
     return 2 * width * (1 + width**2)
 
 
@@ -254,7 +254,7 @@ def stable_step(scale: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
 
     First neglected term: relative, of order `1/mu`.
     """
-    return _positive("scale", scale) ** 3 / (2 * _width(half_width))
+    return positive("scale", scale) ** 3 / (2 * one_width(half_width))
 
 
 def saddle_eigenvalues(half_width: float = 1.0) -> NDArray[float64]:
@@ -265,7 +265,7 @@ def saddle_eigenvalues(half_width: float = 1.0) -> NDArray[float64]:
     ndarray, shape (2,)
         The negative one first.
     """
-    width = _width(half_width)
+    width = one_width(half_width)
     root = sqrt(25 * width**2 + 36)
     # 25 l^2 - (25 l^2 + 36) = -36: the first without its cancellation at large l
     return width**3 / 45 * np.array([-36 / (5 * width + root), 5 * width + root])
@@ -277,77 +277,17 @@ def escape_time(radius: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     The rate is minus the negative eigenvalue at the origin. First neglected term: a constant of
     the direction of the start.
     """
-    r = _positive("radius", radius)
+    r = positive("radius", radius)
     return np.asarray(np.log(r) / saddle_eigenvalues(half_width)[0], dtype=float64)
 
 
-def density_tube_center(end_ratio: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """Limit `log(2 (1 + l^2) f(l)/f(-l))/2` of `c` for features of density `f` (MODEL §7).
-
-    `end_ratio` is `f(l)/f(-l)`; the growth of the scale is that of uniform features. First
-    neglected term: of order `1/mu`.
-    """
-    return np.log(_positive("end_ratio", end_ratio)) / 2 + _center(_width(half_width))
-
-
-def label_score_cap(flip_probability: ArrayLike) -> NDArray[float64]:
-    """Label score `atanh(1 - 2 p)` that training on labels flipped at rate `p` nears (MODEL §7).
-
-    Exact: on an infinite context the flips act as `tanh(lam) -> (1 - 2 p) tanh(lam)`.
-    """
-    p = _positive("flip_probability", flip_probability)
-    if not (p < 0.5).all():
-        raise ValueError(f"flip_probability must be below 1/2, got {flip_probability!r}")
-    return np.asarray((np.log1p(-p) - np.log(p)) / 2, dtype=float64)
-
-
-def saturation_scale(flip_probability: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """Scale `w/l`, `w exp(w) = exp(cap)/sqrt(2)`, at which label noise ends training (MODEL §7).
-
-    Here `cap` is `label_score_cap`. First neglected term: relative, of order `1/(mu l)^2`.
-    """
-    weight = lambertw(np.exp(label_score_cap(flip_probability)) / np.sqrt(2))
-    return np.asarray(weight.real / _width(half_width), dtype=float64)
-
-
-def pair_layer(half_width: float = 1.0) -> float:
-    """Limit `3 (zeta(2) - zeta(3))/(4 l (1 + l^2))` of `q mu^3` for a pair's training (MODEL §7).
-
-    The reflected pair follows the risk of its average. First neglected term: relative, of order
-    `log(mu)/mu`.
-    """
-    width = _width(half_width)
-    return 3 * _PAIR / (4 * width * (1 + width**2))
-
-
-def pair_fifth_power_rate(half_width: float = 1.0) -> float:
-    """Limit `15 (zeta(2) - zeta(3))/(2 l (1 + l^2))` of `mu^5/t` for a pair's training (MODEL §7).
-
-    First neglected term: relative, of order `1/mu`, without a logarithm.
-    """
-    return 10 * pair_layer(half_width)
-
-
-def pair_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """Risk of a pair in training, `(zeta(2) - zeta(3))/(2 l) mu^-3` at `mu^5 ~ t` (MODEL §7).
-
-    First neglected term: relative, of order `1/mu`.
-    """
-    t, width = _positive("time", time), _width(half_width)
-    return _PAIR / (2 * width) * (pair_fifth_power_rate(width) * t) ** -0.6
-
-
 def _series(name: str, mu: NDArray[float64], width: float, order: int) -> NDArray[float64]:
-    logarithm = np.log(mu) + _center(width)
+    logarithm = np.log(mu) + tube_limit(width)
     total: NDArray[float64] = np.zeros_like(mu)
     for coefficients in reversed(_polynomials(name, width)[: order + 1]):
         term = np.polynomial.polynomial.polyval(logarithm, coefficients)
         total = np.asarray(total / (mu * width) + term, dtype=float64)
     return total
-
-
-def _center(width: float) -> float:
-    return log(2 * (1 + width**2)) / 2
 
 
 @cache
@@ -361,7 +301,7 @@ def _stored() -> dict[str, Any]:
 @cache
 def _polynomials(name: str, width: float) -> list[list[float]]:
     """For each power of `1/(mu l)` the coefficients of the powers of `log mu + c*`."""
-    values = _ZETA | {"h": width**2 / (1 + width**2), "center": _center(width)}
+    values = _ZETA | {"h": width**2 / (1 + width**2), "center": tube_limit(width)}
     return [[_number(text, values) for text in powers] for powers in _stored()[name]]
 
 
@@ -377,23 +317,6 @@ def _number(polynomial: str, values: dict[str, float]) -> float:
         return -size if text.startswith("-") else size
 
     return fsum(map(monomial, polynomial.replace(" - ", " + -").split(" + ")))
-
-
-def _positive(name: str, number: ArrayLike) -> NDArray[float64]:
-    try:
-        array = np.asarray(number, dtype=float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a real number or an array, got {number!r}") from None
-    if not ((array > 0) & np.isfinite(array)).all():
-        raise ValueError(f"{name} must be positive and finite, got {number!r}")
-    return array
-
-
-def _width(half_width: float) -> float:
-    width = _positive("half_width", half_width)
-    if width.ndim:
-        raise ValueError(f"half_width must be one positive number, got {half_width!r}")
-    return float(width)
 
 
 def _order(order: int) -> int:

@@ -181,10 +181,6 @@ def test_the_limit_laws_of_scale_and_time_are_powers():
     assert asymptotics.fourth_power_rate(2.0) == 1.6
 
 
-def test_a_density_with_equal_ends_has_the_center_of_the_uniform_one():
-    assert asymptotics.density_tube_center(1, 2.0) == asymptotics.tube_center(9, 2.0, order=0)
-
-
 @pytest.mark.parametrize("law", [*LAWS_OF_SCALE, *LAWS_OF_TIME])
 def test_laws_broadcast_over_their_argument(law):
     argument = np.array([[1e6, 2e6, 3e6], [4e6, 5e6, 6e6]])
@@ -212,7 +208,6 @@ def test_laws_broadcast_over_their_argument(law):
         (lambda: asymptotics.time_offset([1.0, 2.0], [9.0]), "time and scale must be sequences"),
         (lambda: asymptotics.time_offset([1.0], [-9.0]), "scale must become positive"),
         (lambda: asymptotics.escape_time(0.0), "radius must be positive"),
-        (lambda: asymptotics.label_score_cap(0.5), "flip_probability must be below 1/2"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, message):

@@ -5,9 +5,9 @@ import pytest
 from two_examples import context, mean_square_error
 
 from popdyn.context_derivatives import unit_gradient, unit_hessian
-from popdyn.moments import unit_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
+from popdyn.moments import unit_moments
 from popdyn.weight_transform import LabelFlips
 
 

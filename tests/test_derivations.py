@@ -17,7 +17,7 @@ import sympy
 
 import derivations.__main__ as command
 from derivations.checks import Chain, DerivationError
-from popdyn import ClosedFormRisk, Head, asymptotics
+from popdyn import ClosedFormRisk, Head, asymptotics, limit_laws
 from popdyn.attention import limit_error
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def test_a_derivation_proves_and_checks(name):
 
 @dataclass(frozen=True)
 class Case:
-    """A derived quantity, and the same from a law of `popdyn.asymptotics`, at some numbers."""
+    """A derived quantity, and the same from a predicted law, at some numbers."""
 
     script: str
     field: str
@@ -133,6 +133,8 @@ LAWS = [
         lambda laws, ell, mu, eta: eta * laws.fourth_power_rate(ell),
         at(1e20, eta=3),
     ),
+]
+LIMIT_LAWS = [
     Case("label_noise", "score_cap", lambda laws, p: laws.label_score_cap(p), [{"p": 0.01}]),
     Case(
         "label_noise",
@@ -165,6 +167,11 @@ LAWS = [
 @pytest.mark.parametrize("case", LAWS, ids=str)
 def test_a_law_is_the_derived_one(case):
     assert case.holds_with(asymptotics)
+
+
+@pytest.mark.parametrize("case", LIMIT_LAWS, ids=str)
+def test_a_limit_law_is_the_derived_one(case):
+    assert case.holds_with(limit_laws)
 
 
 def scores(width):
@@ -239,7 +246,7 @@ def test_a_changed_coefficient_breaks_its_derivation(name, before, after):
     ("field", "before", "after"),
     [
         ("time", "(1 + width**2) / 8 * mu**4", "(1 + width**2) / 9 * mu**4"),
-        ("limit_step", "** 3 / (2 * _width", "** 3 / (3 * _width"),
+        ("limit_step", "** 3 / (2 * one_width", "** 3 / (3 * one_width"),
         ("decay_rate", "root = sqrt(25 * width", "root = sqrt(24 * width"),
     ],
 )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head
 from popdyn.dynamics.integration import (
     ATOL,
@@ -216,7 +217,7 @@ def tube_entrance(
         risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
     )
     if center is None:
-        center = 0.5 * math.log(2.0) + 0.5 * math.log1p(head.half_width**2)
+        center = tube_limit(head.half_width)
     center = checked_number("center", center)
     band = f"|c - {center:.6g}| <= {width:.6g}"
     edges = [TubeLevel(center - width), TubeLevel(center + width)]

@@ -152,8 +152,8 @@ class ClosedFormRisk:
     =========================== ======= ======== =======
     formula                       value gradient Hessian
     =========================== ======= ======== =======
-    `risk_near_origin`            5e-15    7e-15   4e-15
-    `risk_at_moderate_scale`      7e-15    6e-15   4e-15
+    `risk_near_origin`            5e-15    7e-15   2e-14
+    `risk_at_moderate_scale`      7e-15    6e-15   1e-14
     `risk_at_small_scale`       1.3e-15  1.3e-14   5e-14
     `risk_in_y` (low ratio)     1.4e-15    5e-15   4e-14
     `risk_in_z`                 1.7e-15  1.2e-14   8e-14

@@ -9,9 +9,9 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.context_derivatives import unit_gradient, unit_hessian
-from popdyn.moments import require_moderate, unit_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
+from popdyn.moments import require_moderate, unit_moments
 from popdyn.quadrature import Nodes, Rule, legendre_rule, unit_scores
 from popdyn.sampling import count
 
