@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from popdyn import (
+    ClosedFormRisk,
     Corpus,
     CorpusRisk,
     Design,
     FiniteContextRisk,
     Head,
     InfiniteContextRisk,
+    cell_seed,
     equal_weights,
     sample_contexts,
     sample_corpus,
@@ -204,6 +206,32 @@ def test_many_tasks_approach_the_exact_mean_within_standard_errors():
         expected = getattr(exact, name)(heads)
         assert (spread.T < 0.03 * np.abs(expected).T.max(axis=0)).all()  # the mean is resolved
         assert (np.abs(found.mean(axis=0) - expected) < STANDARD_ERRORS * spread).all()
+
+
+def progress_deviations(n_tasks, n_examples, n_corpora):
+    """Relative deviations of the gradient along the tube from the population's, at scale 8."""
+    head, along = Head.from_tube(np.log(2.0), 8.0), np.array([1.0 + 1.0 / 8.0, 1.0])
+    progress = along @ ClosedFormRisk().gradient(head)
+    corpora = [
+        sample_corpus(Design(), n_tasks, n_examples, cell_seed(0, n_tasks, n_examples, i))
+        for i in range(n_corpora)
+    ]
+    return np.array([along @ CorpusRisk(c).gradient(head) / progress - 1.0 for c in corpora])
+
+
+# Exact means at infinitely many tasks, computed beforehand with code of another origin.
+@pytest.mark.parametrize(("n_examples", "exact"), [(16, -0.80107), (64, -0.29006)])
+def test_the_deviation_from_the_population_has_a_mean_of_the_context_size_alone(n_examples, exact):
+    for n_tasks in (128, 512):
+        found = progress_deviations(n_tasks, n_examples, 60)
+        error = found.std(ddof=1) / np.sqrt(found.size)
+        assert error < 0.15 * abs(exact)
+        assert abs(found.mean() - exact) < STANDARD_ERRORS * error
+
+
+def test_the_spread_of_the_deviation_falls_like_the_root_of_the_number_of_tasks():
+    few, many = (progress_deviations(m, 32, 150).std() for m in (50, 800))
+    assert few / many == pytest.approx(4.0, rel=STANDARD_ERRORS * np.sqrt(1.0 / 150))
 
 
 # --- contract -------------------------------------------------------------------------------------
