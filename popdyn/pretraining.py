@@ -13,7 +13,7 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.archive import PathLike, load_arrays, save_arrays
-from popdyn.asymptotics import stable_step, tube_center
+from popdyn.asymptotics import stable_step, tube_limit
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
 from popdyn.design import positive_half_width
@@ -36,6 +36,7 @@ _CONSTANT, _LOG_POWER = 2.5, 2.0
 # steps; of 160 corpora of 64 tasks 13 did not within 3 times, each with two or more tasks that have
 # no positive example, which slow the scale down or hold it for good.
 _BUDGET = 3
+_MOST_STEPS = 10**10  # hours for the smallest corpus; the default step falls like the cubed scale
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +174,7 @@ def pretrain(
     Raises
     ------
     ValueError
-        On bad arguments, or if the population flow itself never comes to the scale.
+        On bad arguments, or if the population flow never comes to the scale, or not in 1e10 steps.
     """
     risk = CorpusRisk(corpus)
     width = corpus.half_width
@@ -188,6 +189,11 @@ def pretrain(
     trajectory = gradient_descent(risk, start, step, budget, until_scale=until, callback=callback)
     head = trajectory.stop_head
     reached = bool(head.scale >= until)
+    message = trajectory.message
+    if not budget:
+        message = f"nothing to train: the start is not below the stopping scale {until:.6g}"
+    elif trajectory.n_steps == budget and not reached:
+        message = _shortfall(corpus, head, budget, until)
     return Checkpoint(
         head=head,
         start=start,
@@ -198,9 +204,7 @@ def pretrain(
         step_budget=budget,
         stopping_scale=until,
         reached=reached,
-        message=trajectory.message
-        if trajectory.status
-        else _shortfall(corpus, head, budget, until),
+        message=message,
         seed=seed,
     )
 
@@ -245,8 +249,8 @@ def default_start(half_width: float = 1.0) -> Head:
     at half width 1."""
     width = positive_half_width(half_width)
     scale = _SCALE / width
-    shift = float(tube_center(scale, width, order=0) - tube_center(_SCALE, order=0))
-    return Head.from_excess(_EXCESS + shift - log(width), scale, width)
+    shift = tube_limit(width) - tube_limit() - log(width)
+    return Head.from_excess(_EXCESS + shift, scale, width)
 
 
 def _shortfall(corpus: Corpus, head: Head, budget: int, until_scale: float) -> str:
@@ -265,7 +269,13 @@ def _step_budget(start: Head, step_size: float, until_scale: float) -> int:
             f"until_scale must be one that the population flow reaches from {start!r}, got "
             f"{until_scale!r} ({flow.message}); take a start of larger scale"
         )
-    return ceil(_BUDGET * flow.time / step_size)
+    budget = ceil(min(_BUDGET * flow.time / step_size, _MOST_STEPS + 1))
+    if budget > _MOST_STEPS:
+        raise ValueError(
+            f"step_size must lead the population to scale {until_scale:.6g} in a sensible number "
+            f"of steps, got {step_size!r} for a time of {flow.time:.3g}; take a larger one"
+        )
+    return budget
 
 
 def _check_start(start: Head, half_width: float) -> None:

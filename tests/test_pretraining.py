@@ -21,7 +21,7 @@ from popdyn import (
     sample_corpus,
     stopping_scale,
 )
-from popdyn.asymptotics import tube_center
+from popdyn.asymptotics import tube_limit
 
 SEED = 1
 MANY_SHORT = 15  # of 100 corpora with 64 tasks; measured 6
@@ -60,8 +60,8 @@ def test_the_default_start_is_that_of_the_experiments():
 def test_the_default_start_is_as_far_above_the_tube_at_every_half_width(half_width):
     start, unit = default_start(half_width), default_start()
     assert start.scale * half_width == pytest.approx(8.0, rel=1e-15)
-    above = start.tube - tube_center(start.scale, half_width, order=0)
-    assert above == pytest.approx(unit.tube - tube_center(8.0, order=0), abs=1e-14)
+    above = start.tube - tube_limit(half_width)
+    assert above == pytest.approx(unit.tube - tube_limit(), abs=1e-14)
 
 
 def test_the_step_budget_is_three_times_the_steps_of_the_population():
@@ -129,6 +129,7 @@ def test_a_corpus_too_small_for_the_start_is_not_trained(size):
     checkpoint = pretrain(corpus_of(size, 0))
     assert checkpoint.stopping_scale <= checkpoint.start.scale
     assert checkpoint.head == checkpoint.start
+    assert checkpoint.message.startswith("nothing to train")
     assert (checkpoint.reached, checkpoint.n_steps, checkpoint.step_budget) == (True, 0, 0)
 
 
@@ -165,6 +166,8 @@ def test_training_twice_gives_the_same_checkpoint():
         ({"start": Head.from_ratio(3.0, 4.0, 2.0)}, "one half width, got 2.0 and 1.0"),
         ({"step_size": 0.0}, "step_size must be one positive finite number, got 0.0"),
         ({"step_size": "big"}, "step_size must be one positive finite number, got 'big'"),
+        ({"start": Head.from_scores(1e-9, 1e-9)}, "sensible number of steps, .* a larger one"),
+        ({"start": Head.from_scores(-50.0, 1.0)}, "until_scale must be one that the population"),
         ({"until_scale": np.inf}, "until_scale must be one positive finite number, got inf"),
     ],
 )

@@ -2,12 +2,18 @@
 
 import argparse
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from popdyn.cli.output import check_writable, print_json, print_table, write_whole
+from popdyn.cli.output import (
+    PICTURES,
+    check_writable,
+    print_json,
+    print_table,
+    write_picture,
+    write_whole,
+)
 from popdyn.cli.parsing import (
     Commands,
     UsageError,
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
-PICTURES = (".pdf", ".png", ".svg")
 PICTURE_POINTS = 400  # more than anyone wants to read in a table
 # The first point after the start. In units where the half width is one nothing happens before,
 # and a short run shows three decades.
@@ -82,7 +87,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
     from popdyn.dynamics.flow import gradient_flow
 
-    with progress(arguments.t_end) as callback:
+    with progress("t", arguments.t_end, lambda t, _: t) as callback:
         trajectory = gradient_flow(
             risk,
             head,
@@ -118,9 +123,6 @@ def _times(t_end: float, points: int) -> "NDArray[float64]":
 
 def _draw(path: str, risk: "Risk", trajectory: "Trajectory") -> None:
     from popdyn.experiments.population import Result, observe
-    from popdyn.plotting.look import save
     from popdyn.plotting.population import draw
 
-    figure = draw(Result((observe(risk, trajectory),)))
-    picture = os.path.splitext(path)[1].lower().removeprefix(".")
-    write_whole(path, lambda stream: save(figure, stream, picture))
+    write_picture(path, draw(Result((observe(risk, trajectory),))))

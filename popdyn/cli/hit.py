@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from popdyn.cli.output import print_json
+from popdyn.cli.output import print_json, print_lines
 from popdyn.cli.parsing import (
     Commands,
     add_gradient_option,
@@ -58,6 +58,5 @@ def _run(arguments: argparse.Namespace) -> None:
     }
     if arguments.json:
         print_json(record)
-        return
-    for name, entry in record.items():
-        print(f"{name:<12}", entry if isinstance(entry, str | bool) else repr(float(entry)))
+    else:
+        print_lines(record)

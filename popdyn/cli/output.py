@@ -5,14 +5,28 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from popdyn import archive
 from popdyn.cli.parsing import UsageError
 
-__all__ = ["check_writable", "print_json", "print_table", "write_whole"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "PICTURES",
+    "check_writable",
+    "print_json",
+    "print_lines",
+    "print_table",
+    "say_written",
+    "write_picture",
+    "write_whole",
+]
+
+PICTURES = (".pdf", ".png", ".svg")
 
 
 def print_json(record: Mapping[str, Any]) -> None:
@@ -30,6 +44,13 @@ def _plain(entry: Any) -> Any:
     if isinstance(entry, float) and not math.isfinite(entry):
         return None
     return entry
+
+
+def print_lines(record: Mapping[str, Any]) -> None:
+    """Print a record of single entries, one a line, with all the digits of a double."""
+    for name, entry in record.items():
+        shown = repr(float(entry)) if isinstance(entry, float | np.floating) else entry
+        print(f"{name:<14}", shown)
 
 
 def print_table(columns: Mapping[str, Any]) -> None:
@@ -60,4 +81,16 @@ def _or(words: tuple[str, ...]) -> str:
 def write_whole(path: str, write: Callable[[IO[bytes]], None]) -> None:
     """Write a file, whole or not at all, and say so."""
     archive.write_whole(path, write)
+    say_written(path)
+
+
+def say_written(path: str) -> None:
     print(f"wrote {path}", file=sys.stderr)
+
+
+def write_picture(path: str, figure: "Figure") -> None:
+    """Write a figure in the format of its file name, as `write_whole` does."""
+    from popdyn.plotting.look import save
+
+    picture = os.path.splitext(path)[1].lower().removeprefix(".")
+    write_whole(path, lambda stream: save(figure, stream, picture))

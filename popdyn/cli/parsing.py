@@ -16,10 +16,12 @@ __all__ = [
     "add_head_options",
     "add_method_option",
     "coordinates_of",
+    "head_if_any",
     "head_of",
     "number",
     "positive_integer",
     "risk_of",
+    "seed",
 ]
 
 # A token that starts like a negative number is a value and no option: "-1e-3", "-.5", "-inf".
@@ -62,9 +64,17 @@ def positive_integer(text: str) -> int:
     return count
 
 
-def add_head_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the head (one coordinate, and the scale)")
-    coordinate = group.add_mutually_exclusive_group(required=True)
+def seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"wanted a whole number from 0 on, got {text!r}")
+    return int(text)
+
+
+def add_head_options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Options of one head; they may all be missing if there is a `default`."""
+    title = "the head (one coordinate, and the scale)"
+    group = parser.add_argument_group(title if default is None else f"{title}; default {default}")
+    coordinate = group.add_mutually_exclusive_group(required=default is None)
     for name, letter, meaning in (
         ("ratio", "K", "relative label score k = lam/mu"),
         ("label-score", "L", "label score lam"),
@@ -73,7 +83,7 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     ):
         coordinate.add_argument(f"--{name}", type=number, metavar=letter, help=meaning)
     group.add_argument(
-        "--scale", type=number, metavar="M", required=True, help="attention scale mu"
+        "--scale", type=number, metavar="M", required=default is None, help="attention scale mu"
     )
     group.add_argument(
         "--half-width", type=number, metavar="W", default=1.0, help="l of [-l, l] (default 1)"
@@ -81,6 +91,13 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
 
 
 def head_of(arguments: argparse.Namespace) -> "Head":
+    head = head_if_any(arguments)
+    assert head is not None, "argparse requires one"
+    return head
+
+
+def head_if_any(arguments: argparse.Namespace) -> "Head | None":
+    """The head of the options, or None if neither a coordinate nor the scale is given."""
     from popdyn.coordinates import Head
 
     makers = {
@@ -89,11 +106,13 @@ def head_of(arguments: argparse.Namespace) -> "Head":
         "excess": Head.from_excess,
         "tube": Head.from_tube,
     }
-    for name, maker in makers.items():
-        coordinate = getattr(arguments, name)
-        if coordinate is not None:
-            return maker(coordinate, arguments.scale, arguments.half_width)
-    raise AssertionError("argparse requires one of them")
+    given = [name for name in makers if getattr(arguments, name) is not None]
+    if bool(given) != (arguments.scale is not None):
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in makers)
+        raise UsageError(f"a head wants one of {options} and --scale, got half of it")
+    if not given:
+        return None
+    return makers[given[0]](getattr(arguments, given[0]), arguments.scale, arguments.half_width)
 
 
 def coordinates_of(head: "Head") -> dict[str, float]:
