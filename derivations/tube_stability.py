@@ -62,7 +62,7 @@ def derive(chain: Chain) -> TubeStability:
         truncated((fast - ratio * slow).subs(leading), 3),
     )
 
-    risk = mu**-2 + (2 * ell * Q - zeta(3) / ell) * mu**-3
+    risk = mu**-2 + 2 * ell * Q * mu**-3  # what the leading second slopes need
     by_delta, by_scale = _slopes(risk)
     entries = [_slopes(by_delta), _slopes(by_scale)]
     turn = sympy.Matrix([lam - mu * ell, mu]).jacobian([lam, mu])
