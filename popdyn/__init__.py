@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from popdyn.pretraining import default_start as default_start
     from popdyn.pretraining import pretrain as pretrain
     from popdyn.pretraining import stopping_scale as stopping_scale
+    from popdyn.projected_gradient import ProgressMoments as ProgressMoments
+    from popdyn.projected_gradient import progress_direction as progress_direction
+    from popdyn.projected_gradient import progress_moments as progress_moments
     from popdyn.quadrature import UnresolvedLayerWarning as UnresolvedLayerWarning
     from popdyn.quadrature import boundary_graded as boundary_graded
     from popdyn.quadrature import equal_weights as equal_weights
@@ -57,6 +60,7 @@ _MODULES = {
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
     "SampledMoments": "popdyn.moments",
+    "ProgressMoments": "popdyn.projected_gradient",
     "Trajectory": "popdyn.dynamics.trajectory",
     "TransferCurve": "popdyn.transfer_curve",
     "TwoTermFit": "popdyn.transfer_curve",
@@ -77,6 +81,8 @@ _MODULES = {
     "limit_error": "popdyn.attention",
     "pretrain": "popdyn.pretraining",
     "sample_contexts": "popdyn.sampling",
+    "progress_direction": "popdyn.projected_gradient",
+    "progress_moments": "popdyn.projected_gradient",
     "sample_corpus": "popdyn.sampling",
     "stopping_scale": "popdyn.pretraining",
     "transfer": "popdyn.transfer_curve",

@@ -44,6 +44,7 @@ LAYERS = {
         "popdyn.risk.finite_context",
         "popdyn.risk.risk_jets",
         "popdyn.risk.arbitrary_precision",
+        "popdyn.projected_gradient",
     ],
     "dynamics": [
         "popdyn.dynamics",
