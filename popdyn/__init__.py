@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
     from popdyn.sampling import sample_corpus as sample_corpus
+    from popdyn.sweeping import sweep as sweep
     from popdyn.transfer_curve import TransferCurve as TransferCurve
     from popdyn.transfer_curve import TwoTermFit as TwoTermFit
     from popdyn.transfer_curve import fit_two_terms as fit_two_terms
@@ -85,6 +86,7 @@ _MODULES = {
     "progress_moments": "popdyn.projected_gradient",
     "sample_corpus": "popdyn.sampling",
     "stopping_scale": "popdyn.pretraining",
+    "sweep": "popdyn.sweeping",
     "transfer": "popdyn.transfer_curve",
     "tube_entrance": "popdyn.dynamics.hitting",
 }

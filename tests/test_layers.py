@@ -56,6 +56,7 @@ LAYERS = {
         "popdyn.dynamics.flow",
         "popdyn.dynamics.descent_steps",
         "popdyn.dynamics.descent",
+        "popdyn.sweeping",
     ],
     "transfer": [
         "popdyn.pretraining",
