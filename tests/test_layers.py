@@ -64,6 +64,7 @@ LAYERS = {
     ],
     "experiments": [
         "popdyn.experiments",
+        "popdyn.experiments.finding",
         "popdyn.experiments.population",
     ],
     "surface": [
@@ -71,6 +72,7 @@ LAYERS = {
         "popdyn.plotting.look",
         "popdyn.plotting.population",
         "popdyn.plotting.transfer",
+        "popdyn.figures",
         "popdyn.cli.parsing",
         "popdyn.cli.output",
         "popdyn.cli.progress",
@@ -79,6 +81,7 @@ LAYERS = {
         "popdyn.cli.hit",
         "popdyn.cli.pretrain",
         "popdyn.cli.transfer",
+        "popdyn.cli.figures",
         "popdyn.cli",
         "popdyn.__main__",
     ],

@@ -122,7 +122,7 @@ def _times(t_end: float, points: int) -> "NDArray[float64]":
 
 
 def _draw(path: str, risk: "Risk", trajectory: "Trajectory") -> None:
-    from popdyn.experiments.population import Result, observe
+    from popdyn.experiments.population import observe
     from popdyn.plotting.population import draw
 
-    write_picture(path, draw(Result((observe(risk, trajectory),))))
+    write_picture(path, draw(observe(risk, trajectory)))

@@ -4,23 +4,27 @@ The claim of the paper's Figure 2: the tube coordinate settles, the fourth power
 becomes affine in time, and the scaled interior error and the scaled growth tend to constants.
 """
 
-from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.asymptotics import fourth_power_rate, growth_rate, tube_limit
 from popdyn.attention import limit_error
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.dynamics.trajectory import Trajectory
+from popdyn.experiments.finding import Finding
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.protocol import Risk
 
-__all__ = ["Config", "Result", "Run", "observe", "run"]
+__all__ = ["Config", "Result", "findings", "observe", "run"]
 
 _THRESHOLDS = 101  # of the interior grid; the largest error is at an end of it or is flat inside
+_DECADE = 10.0  # of time, over whose last one the power of the growth is read
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,11 @@ class Config:
 
     Attributes
     ----------
-    heads : tuple of Head
+    starts : tuple of (float, float)
+        Ratio and scale of each.
     t_end : float
         Time to stop.
+    half_width : float
     first_time : float
         First time after 0; the others follow evenly in log time.
     n_times : int
@@ -39,43 +45,48 @@ class Config:
         The error is taken over thresholds in `[-interior l, interior l]`.
     """
 
-    heads: tuple[Head, ...]
+    starts: tuple[tuple[float, float], ...]
     t_end: float
+    half_width: float = 1.0
     first_time: float = 1.0
     n_times: int = 400
     interior: float = 0.5
 
     @classmethod
     def paper(cls) -> "Config":
-        """Four starts, one below and three above the tube, to time 1e12."""
-        starts = ((1.5, 5.0), (1.05, 8.0), (0.8, 6.0), (2.5, 4.0))
-        return cls(tuple(Head.from_ratio(*start) for start in starts), t_end=1e12)
+        """Two starts above the tube and two below it, to time 1e12."""
+        return cls(((1.5, 5.0), (1.05, 8.0), (0.8, 6.0), (2.5, 4.0)), t_end=1e12)
 
     @classmethod
     def quick(cls) -> "Config":
-        """The first two of them to time 1e8."""
-        return cls(cls.paper().heads[:2], t_end=1e8, n_times=100)
+        """The same at fewer times."""
+        return cls(cls.paper().starts, cls.paper().t_end, n_times=100)
 
 
 @dataclass(frozen=True)
-class Run:
-    """One path with what is claimed of it. Arrays are of shape (n,).
+class Result:
+    """Paths at the same times, a row each, and what is claimed of them.
 
     Attributes
     ----------
-    trajectory : Trajectory
-    reflected : bool
-        Whether the path ends at a negative scale; `ratio`, `tube` and `scale` are then those of
+    half_width : float
+    starts : ndarray, shape (n_runs, 2)
+        Label score and scale at time 0.
+    reflected : ndarray of bool, shape (n_runs,)
+        Whether the path ends at a negative scale; its row in the following arrays is then that of
         the reflected head.
-    ratio, tube, scale : ndarray
-    scaled_error : ndarray
+    t : ndarray, shape (n_times,)
+    ratio, tube, scale : ndarray, shape (n_runs, n_times)
+    scaled_error : ndarray, shape (n_runs, n_times)
         `|mu| sup |F - alpha|` over the interior thresholds.
-    scaled_growth : ndarray
+    scaled_growth : ndarray, shape (n_runs, n_times)
         `mu^3 dmu/dt`.
     """
 
-    trajectory: Trajectory
-    reflected: bool
+    half_width: float
+    starts: NDArray[float64]
+    reflected: NDArray[np.bool_]
+    t: NDArray[float64]
     ratio: NDArray[float64]
     tube: NDArray[float64]
     scale: NDArray[float64]
@@ -83,31 +94,25 @@ class Run:
     scaled_growth: NDArray[float64]
 
 
-@dataclass(frozen=True)
-class Result:
-    """The runs, one a start, all of one half width."""
-
-    runs: tuple[Run, ...]
-
-    @property
-    def half_width(self) -> float:
-        return self.runs[0].trajectory.half_width
-
-
-def run(config: Config) -> Result:
-    """Run the flow in closed form from every start."""
+def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+    """Run the flow in closed form from every start; a second, so in this process."""
     times = np.geomspace(config.first_time, config.t_end, config.n_times - 1)
     times = np.concatenate(([0.0], times))
-    runs = []
-    for head in config.heads:
-        risk = ClosedFormRisk(head.half_width)
+    risk = ClosedFormRisk(config.half_width)
+    paths = []
+    for ratio, scale in config.starts:
+        head = Head.from_ratio(ratio, scale, config.half_width)
         trajectory = gradient_flow(risk, head, config.t_end, t_eval=times)
-        runs.append(observe(risk, trajectory, config.interior))
-    return Result(tuple(runs))
+        if not trajectory.success:
+            raise RuntimeError(trajectory.message)
+        paths.append(observe(risk, trajectory, config.interior))
+    names = ("starts", "reflected", "ratio", "tube", "scale", "scaled_error", "scaled_growth")
+    rows = {name: np.concatenate([getattr(path, name) for path in paths]) for name in names}
+    return Result(half_width=config.half_width, t=times, **rows)
 
 
-def observe(risk: Risk, trajectory: Trajectory, interior: float = 0.5) -> Run:
-    """What is claimed of a path, computed at its points.
+def observe(risk: Risk, trajectory: Trajectory, interior: float = 0.5) -> Result:
+    """What is claimed of one path, computed at its points.
 
     Parameters
     ----------
@@ -123,20 +128,46 @@ def observe(risk: Risk, trajectory: Trajectory, interior: float = 0.5) -> Run:
         heads = [head.reflected for head in heads]
     edge = interior * trajectory.half_width
     thresholds = np.linspace(-edge, edge, _THRESHOLDS)
-    scale = _field(heads, "scale")
+
+    def row(of: list[float64]) -> NDArray[float64]:
+        return np.array([of], dtype=float64)
+
+    scale = row([head.scale for head in heads])
     # By symmetry of the design the reflected head has the reflected gradient.
-    growth = np.array([-risk.gradient(head)[1] for head in heads])
-    error = np.array([np.abs(limit_error(head, thresholds)).max() for head in heads])
-    return Run(
-        trajectory=trajectory,
-        reflected=reflected,
-        ratio=_field(heads, "ratio"),
-        tube=_field(heads, "tube"),
+    growth = row([-risk.gradient(head)[1] for head in heads])
+    error = row([np.abs(limit_error(head, thresholds)).max() for head in heads])
+    return Result(
+        half_width=trajectory.half_width,
+        starts=row([trajectory.start.label_score, trajectory.start.scale]),
+        reflected=np.array([reflected]),
+        t=trajectory.t,
+        ratio=row([head.ratio for head in heads]),
+        tube=row([head.tube for head in heads]),
         scale=scale,
         scaled_error=np.abs(scale) * error,
         scaled_growth=scale**3 * growth,
     )
 
 
-def _field(heads: Sequence[Head], name: str) -> NDArray[float64]:
-    return np.array([getattr(head, name) for head in heads], dtype=float64)
+def findings(result: Result) -> tuple[Finding, ...]:
+    """Limits at the last time, each of the path that is farthest from it, and the power of time."""
+    width = result.half_width
+    last_decade = int(np.searchsorted(result.t, result.t[-1] / _DECADE))
+    power = np.log(result.scale[:, -1] / result.scale[:, last_decade]) / np.log(
+        result.t[-1] / result.t[last_decade]
+    )
+    end = f"at t = {result.t[-1]:g}"
+    limits = {
+        f"tube coordinate c {end}": (tube_limit(width), result.tube[:, -1]),
+        f"mu^4 / t {end}": (fourth_power_rate(width), result.scale[:, -1] ** 4 / result.t[-1]),
+        "power of t in mu, last decade": (0.25, power),
+        f"mu sup|F - alpha| {end}": (1.0, result.scaled_error[:, -1]),
+        f"mu^3 dmu/dt {end}": (
+            float(growth_rate(1.0, width, order=0)),
+            result.scaled_growth[:, -1],
+        ),
+    }
+    return tuple(
+        Finding(claim, limit, float(measured[np.argmax(np.abs(measured - limit))]))
+        for claim, (limit, measured) in limits.items()
+    )

@@ -40,7 +40,7 @@ def draw(result: Result) -> Figure:
             panels[name].set_xlabel("")
             panels[name].tick_params(labelbottom=False)
         figure.align_ylabels()
-        if all(run.reflected for run in result.runs):
+        if result.reflected.all():
             figure.suptitle(r"reflected head $(-\lambda, -\mu)$")
         settle(figure)
     return figure
@@ -49,7 +49,7 @@ def draw(result: Result) -> Figure:
 def draw_ratio(axes: Axes, result: Result) -> None:
     """Ratio `k`, which tends to the half width."""
     width = result.half_width
-    _draw_runs(axes, result, [run.ratio for run in result.runs])
+    _draw_runs(axes, result, result.ratio)
     _show_near(axes, REACH * width, width)
     _draw_limit(axes, width, r"$\ell$")
     axes.set_ylabel(r"$k$")
@@ -59,7 +59,7 @@ def draw_tube(axes: Axes, result: Result) -> None:
     """Tube coordinate `c` and the band around the centre of the tube."""
     centre = float(tube_center(1.0, result.half_width, order=0))
     axes.axhspan(centre - BAND, centre + BAND, color="0.88", linewidth=0)
-    _draw_runs(axes, result, [run.tube for run in result.runs])
+    _draw_runs(axes, result, result.tube)
     _show_near(axes, REACH, centre - BAND, centre + BAND)
     _draw_limit(axes, centre, rf"$c^* \pm {BAND:g}$")
     axes.set_ylabel(r"$c$")
@@ -67,11 +67,10 @@ def draw_tube(axes: Axes, result: Result) -> None:
 
 def draw_scale(axes: Axes, result: Result) -> None:
     """`mu^4`, which grows with the predicted slope; tells the runs by their starts."""
-    _draw_runs(axes, result, [run.scale**4 for run in result.runs])
-    if len(result.runs) > 1:
-        for line, run in zip(axes.lines, result.runs, strict=True):
-            start = run.trajectory.start
-            line.set_label(rf"from $({start.label_score:g}, {start.scale:g})$")
+    _draw_runs(axes, result, result.scale**4)
+    if len(result.starts) > 1:
+        for line, (label_score, scale) in zip(axes.lines, result.starts, strict=True):
+            line.set_label(rf"from $({label_score:g}, {scale:g})$")
     t = np.array(axes.get_xlim())
     predicted = scale_at(t, result.half_width, order=0) ** 4
     axes.plot(t, predicted, label=r"$8\,t / (1 + \ell^2)$", **LIMIT)
@@ -83,7 +82,7 @@ def draw_scale(axes: Axes, result: Result) -> None:
 
 def draw_error(axes: Axes, result: Result) -> None:
     """Scaled interior error, which tends to 1."""
-    _draw_runs(axes, result, [run.scaled_error for run in result.runs])
+    _draw_runs(axes, result, result.scaled_error)
     _show_near(axes, REACH, 1.0)
     _draw_limit(axes, 1.0, "$1$")
     axes.set_ylabel(r"$\mu\,\mathrm{sup}\,|F - \alpha|$")
@@ -92,27 +91,26 @@ def draw_error(axes: Axes, result: Result) -> None:
 def draw_growth(axes: Axes, result: Result) -> None:
     """Scaled growth of the scale, which tends to a constant."""
     limit = float(growth_rate(1.0, result.half_width, order=0))
-    _draw_runs(axes, result, [run.scaled_growth for run in result.runs])
+    _draw_runs(axes, result, result.scaled_growth)
     _show_near(axes, REACH * limit, limit)
     _draw_limit(axes, limit, r"$2 / (1 + \ell^2)$")
     axes.set_ylabel(r"$\mu^3\, \mathrm{d}\mu/\mathrm{d}t$")
 
 
-def _draw_runs(axes: Axes, result: Result, columns: list[NDArray[float64]]) -> None:
+def _draw_runs(axes: Axes, result: Result, rows: NDArray[float64]) -> None:
     """One line a run on a logarithmic axis of time."""
-    for index, (run, column) in enumerate(zip(result.runs, columns, strict=True)):
-        later = run.trajectory.t > 0
+    later = result.t > 0
+    for index, row in enumerate(rows):
         axes.plot(
-            run.trajectory.t[later],
-            column[later],
+            result.t[later],
+            row[later],
             color=COLOURS[index % len(COLOURS)],
             linestyle=LINES[index % len(LINES)],
         )
-    if not any(np.isfinite(column).any() for column in columns):
+    if not np.isfinite(rows).any():
         axes.text(0.5, 0.2, r"undefined at $\mu \leq 0$", ha="center", transform=axes.transAxes)
     axes.set_xscale("log")
-    times = np.concatenate([run.trajectory.t for run in result.runs])
-    axes.set_xlim(times[times > 0].min(), times.max())
+    axes.set_xlim(result.t[later].min(), result.t.max())
     tidy_log_axis(axes, "x")
     axes.set_xlabel("$t$")
 
