@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
+    from popdyn.design import tilted as tilted
+    from popdyn.design import wavy as wavy
     from popdyn.dynamics.descent import gradient_descent as gradient_descent
     from popdyn.dynamics.flow import gradient_flow as gradient_flow
     from popdyn.dynamics.hitting import crossings as crossings
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from popdyn.moments import SampledMoments as SampledMoments
     from popdyn.moments import context_moments as context_moments
     from popdyn.moments import context_moments_sampled as context_moments_sampled
+    from popdyn.noise import LabelFlips as LabelFlips
+    from popdyn.noise import localized as localized
+    from popdyn.noise import massart as massart
+    from popdyn.noise import tsybakov as tsybakov
     from popdyn.pretraining import Checkpoint as Checkpoint
     from popdyn.pretraining import default_start as default_start
     from popdyn.pretraining import pretrain as pretrain
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
     from popdyn.risk.finite_context import FiniteContextRisk as FiniteContextRisk
     from popdyn.risk.finite_context import end_graded as end_graded
     from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
+    from popdyn.risk.reflected_pair import ReflectedPairRisk as ReflectedPairRisk
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
     from popdyn.sampling import sample_corpus as sample_corpus
@@ -60,8 +67,10 @@ _MODULES = {
     "Head": "popdyn.coordinates",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
-    "SampledMoments": "popdyn.moments",
+    "LabelFlips": "popdyn.noise",
     "ProgressMoments": "popdyn.projected_gradient",
+    "ReflectedPairRisk": "popdyn.risk.reflected_pair",
+    "SampledMoments": "popdyn.moments",
     "Trajectory": "popdyn.dynamics.trajectory",
     "TransferCurve": "popdyn.transfer_curve",
     "TwoTermFit": "popdyn.transfer_curve",
@@ -80,15 +89,20 @@ _MODULES = {
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",
+    "localized": "popdyn.noise",
+    "massart": "popdyn.noise",
     "pretrain": "popdyn.pretraining",
-    "sample_contexts": "popdyn.sampling",
     "progress_direction": "popdyn.projected_gradient",
     "progress_moments": "popdyn.projected_gradient",
+    "sample_contexts": "popdyn.sampling",
     "sample_corpus": "popdyn.sampling",
     "stopping_scale": "popdyn.pretraining",
     "sweep": "popdyn.sweeping",
+    "tilted": "popdyn.design",
     "transfer": "popdyn.transfer_curve",
+    "tsybakov": "popdyn.noise",
     "tube_entrance": "popdyn.dynamics.hitting",
+    "wavy": "popdyn.design",
 }
 
 __all__ = sorted(_MODULES)

@@ -28,7 +28,6 @@ from popdyn.weight_transform import (
     G1_SLOPE,
     G2,
     G2_SLOPE,
-    LabelFlips,
     Panels,
     Transform,
     example_panels,
@@ -56,13 +55,12 @@ def unit_gradient(
     r: float,
     n_examples: float,
     design: Design,
-    flips: LabelFlips | None = None,
 ) -> NDArray[float64]:
     """Mean square error and its derivatives with respect to `lam` and `mu`, shape `(3,)`.
 
     Scores, distances `s` and `r` to the ends, and results are in units of the half width.
     """
-    law = example_panels(lam, delta, mu, s, r, n_examples, design, flips)
+    law = example_panels(lam, delta, mu, s, r, n_examples, design)
     example, centres = _example(law, mu, n_examples, _GRADIENT)
     found = example.step * _gradient_integrals(*example[2:], centres, n_examples)
     if mu < 0.0:
@@ -78,10 +76,9 @@ def unit_hessian(
     r: float,
     n_examples: float,
     design: Design,
-    flips: LabelFlips | None = None,
 ) -> NDArray[float64]:
     """Second derivatives of the mean square error, `[lam lam, lam mu, mu mu]`, shape `(3,)`."""
-    law = example_panels(lam, delta, mu, s, r, n_examples, design, flips)
+    law = example_panels(lam, delta, mu, s, r, n_examples, design)
     example, centres = _example(law, mu, n_examples, _HESSIAN)
     return example.step * _hessian_integrals(*example[2:], centres, n_examples)
 

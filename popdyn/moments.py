@@ -20,7 +20,7 @@ from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.quadrature import unit_scores
 from popdyn.sampling import Seed, count, sample_contexts
-from popdyn.weight_transform import G1, G2, LabelFlips, example_panels, transform
+from popdyn.weight_transform import G1, G2, example_panels, transform
 
 __all__ = ["ContextMoments", "SampledMoments", "context_moments", "context_moments_sampled"]
 
@@ -82,7 +82,7 @@ def context_moments(
     n_examples : array_like of whole numbers, shape (...)
         At least 1.
     design : Design, optional
-        Uniform on the head's interval by default. Only its feature density matters.
+        Uniform and clean on the head's interval by default. The threshold law plays no part.
 
     Raises
     ------
@@ -193,13 +193,12 @@ def unit_moments(
     r: float,
     sizes: NDArray[float64],
     design: Design,
-    flips: LabelFlips | None = None,
 ) -> NDArray[float64]:
     """Bias and mean square error for each context size, shape `(2, sizes)`.
 
     Scores, distances to the ends and moments are in units of the half width.
     """
-    law = example_panels(lam, delta, mu, s, r, float(sizes.max()), design, flips)
+    law = example_panels(lam, delta, mu, s, r, float(sizes.max()), design)
     example = transform(law, _CHANNELS)
     moments = example.step * _integrals(
         example.phi, example.log_phi, example.moments.sum(axis=0), sizes

@@ -31,8 +31,8 @@ def cell_seed(seed: int, n_tasks: int, n_examples: int, replicate: int) -> np.ra
 def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = None) -> Corpus:
     """Corpus of `n_tasks` drawn tasks with `n_examples` drawn examples each.
 
-    Thresholds and features have streams of their own: another number of examples leaves the
-    thresholds as they are.
+    Thresholds, features and label flips have streams of their own: another number of examples
+    leaves the thresholds as they are, and noise leaves both thresholds and features.
 
     Raises
     ------
@@ -41,9 +41,9 @@ def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = Non
     """
     n_tasks = count("n_tasks", n_tasks)
     n_examples = count("n_examples", n_examples)
-    of_thresholds, of_features = _streams(rng)
+    of_thresholds, *of_examples = _streams(rng)
     thresholds = _draw(design.threshold_density, design.half_width, (n_tasks,), of_thresholds)
-    return _contexts(design, thresholds, n_examples, of_features)
+    return _contexts(design, thresholds, n_examples, *of_examples)
 
 
 def sample_contexts(
@@ -59,26 +59,35 @@ def sample_contexts(
     """
     n_examples = count("n_examples", n_examples)
     given = inside_interval("thresholds", thresholds, design.half_width, "(n_tasks,)")
-    return _contexts(design, given, n_examples, _streams(rng)[1])
+    return _contexts(design, given, n_examples, *_streams(rng)[1:])
 
 
 def _contexts(
-    design: Design, thresholds: NDArray[float64], n_examples: int, rng: np.random.Generator
+    design: Design,
+    thresholds: NDArray[float64],
+    n_examples: int,
+    of_features: np.random.Generator,
+    of_flips: np.random.Generator,
 ) -> Corpus:
     shape = (thresholds.size, n_examples)
-    features = _draw(design.feature_density, design.half_width, shape, rng)
+    features = _draw(design.feature_density, design.half_width, shape, of_features)
     labels = np.where(features <= thresholds[:, None], 1, -1)
+    if design.noise is not None:
+        probability = design.noise.probability(features - thresholds[:, None])
+        labels[of_flips.random(shape) < probability] *= -1
     return Corpus.from_arrays(features, labels, thresholds, design.half_width)
 
 
-def _streams(rng: Seed) -> tuple[np.random.Generator, np.random.Generator]:
-    """Streams of the thresholds and of the features.
+def _streams(rng: Seed) -> list[np.random.Generator]:
+    """Streams of the thresholds, the features and the label flips.
 
     Keys are drawn, not spawned: spawning would count the calls in a SeedSequence that the caller
-    may use again, and would not see how far a Generator has been advanced.
+    may use again, and would not see how far a Generator has been advanced. That of the flips is
+    derived from that of the features, so that noise advances a Generator no further.
     """
     keys = np.random.default_rng(rng).integers(2**32, size=(2, 8), dtype=np.uint32)
-    return np.random.default_rng(keys[0]), np.random.default_rng(keys[1])
+    of_flips = np.random.SeedSequence(keys[1].tolist(), spawn_key=(1,))
+    return [np.random.default_rng(key) for key in (keys[0], keys[1], of_flips)]
 
 
 def count(name: str, number: int, least: int = 1) -> int:

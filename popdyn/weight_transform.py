@@ -13,7 +13,7 @@ it; before it begins, the panel counts with its whole mass in `phi`.
 Inside, half width 1 and `mu >= 0`. Label flips turn each panel into two, one of either label.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,7 +31,6 @@ __all__ = [
     "G1_SLOPE",
     "G2",
     "G2_SLOPE",
-    "LabelFlips",
     "Panels",
     "Transform",
     "example_panels",
@@ -55,13 +54,6 @@ _POWERS = 5  # of z, from 0
 _NODE, _WEIGHT = np.polynomial.legendre.leggauss(_NODES)
 _BELOW = 0.5 * (1.0 - _NODE)  # distance of the nodes from the upper end of a panel of width 1
 _SHARES = 0.5 * _WEIGHT
-
-
-class LabelFlips(NamedTuple):
-    """Probability that a label is flipped, a function of `x - alpha`, with its break points."""
-
-    probability: Callable[[NDArray[float64]], NDArray[float64]]
-    breaks: tuple[float, ...] = ()
 
 
 class Panels(NamedTuple):
@@ -101,7 +93,6 @@ def example_panels(
     r: float,
     n_examples: float,
     design: Design,
-    flips: LabelFlips | None = None,
 ) -> Panels:
     """Law of an example for a task at distances `s` and `r` from the two ends.
 
@@ -113,7 +104,7 @@ def example_panels(
     if mu < 0.0:
         side, lam, delta, mu, s, r = -1.0, -lam, -delta, -mu, r, s
     unit = side * design.half_width
-    density = design.feature_density
+    density, flips = design.feature_density, design.noise
     reach = _NEGLIGIBLE + float(np.log(n_examples))
     # Groups further apart than this do not see each other; it keeps the grid short.
     apart = 0.5 * (reach + 10.0)

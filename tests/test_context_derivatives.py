@@ -8,7 +8,7 @@ from popdyn.context_derivatives import unit_gradient, unit_hessian
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.moments import unit_moments
-from popdyn.weight_transform import LabelFlips
+from popdyn.noise import LabelFlips
 
 
 def tilted(x):
@@ -142,23 +142,25 @@ def difference(function, lam, mu, i):
 FLIPS = LabelFlips(lambda gap: np.where(np.abs(gap) <= 0.125, 0.2, 0.01), (-0.125, 0.125))
 
 
-@pytest.mark.parametrize("flips", [None, FLIPS], ids=["clean", "noisy"])
+@pytest.mark.parametrize("noise", [None, FLIPS], ids=["clean", "noisy"])
 @pytest.mark.parametrize("n", [7, 100, 5000])
 @pytest.mark.parametrize(
     ("lam", "mu", "alpha"),
     [(7.5, 5.0, -0.9), (21.0, 20.0, 0.3), (6.0, 12.0, 0.1), (-9.0, -7.0, 0.5)],
 )
-def test_many_examples_agree_with_differences_of_the_value(lam, mu, alpha, n, flips):
+def test_many_examples_agree_with_differences_of_the_value(lam, mu, alpha, n, noise):
+    design = Design(noise=noise)
+
     def value(lam, mu):
         head = Head.from_scores(lam, mu)
-        return unit_moments(*task(head, alpha), np.array([float(n)]), Design(), flips)[1, 0]
+        return unit_moments(*task(head, alpha), np.array([float(n)]), design)[1, 0]
 
     def gradient(lam, mu):
-        return unit_gradient(*task(Head.from_scores(lam, mu), alpha), n, Design(), flips)[1:]
+        return unit_gradient(*task(Head.from_scores(lam, mu), alpha), n, design)[1:]
 
     found = gradient(lam, mu)
     expected = np.array([difference(value, lam, mu, i) for i in (0, 1)])
-    hessian = unit_hessian(*task(Head.from_scores(lam, mu), alpha), n, Design(), flips)
+    hessian = unit_hessian(*task(Head.from_scores(lam, mu), alpha), n, design)
     slopes = np.array([difference(gradient, lam, mu, i) for i in (0, 1)])
     assert np.abs(found - expected).max() < DIFFERENCE_TOLERANCE * np.abs(found).max()
     worst = np.abs(hessian - [slopes[0, 0], slopes[0, 1], slopes[1, 1]]).max()

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from popdyn.design import Design
+from popdyn.noise import LabelFlips
 from popdyn.weight_transform import (
     COARSE,
     FINE,
     G1,
     G2,
-    LabelFlips,
     example_panels,
     transform,
 )
@@ -73,9 +73,12 @@ def test_moments_are_differences_of_exponentials(per_scale):
 @pytest.mark.parametrize("s", [0.0, 1e-12, 0.6, 2.0])
 def test_the_masses_of_an_example_sum_to_one(mu, s):
     flips = LabelFlips(lambda gap: np.where(np.abs(gap) < 0.1, 0.3, 0.01), (-0.1, 0.1))
-    for design in (Design(), Design(3.0, feature_density=lambda x: (1 + 0.3 * x) / 6)):
-        for noise in (None, flips):
-            law = example_panels(mu + 1.0, 1.0, mu, s, 2.0 - s, 10.0, design, noise)
+    for noise in (None, flips):
+        for design in (
+            Design(noise=noise),
+            Design(3.0, feature_density=lambda x: (1 + 0.3 * x) / 6, noise=noise),
+        ):
+            law = example_panels(mu + 1.0, 1.0, mu, s, 2.0 - s, 10.0, design)
             assert law.masses.sum() == pytest.approx(1.0, rel=1e-14)
             assert law.counts.sum() == law.masses.shape[0]
             assert np.abs(law.gaps).max() <= 2.0
