@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.coordinates import Head
 from popdyn.dynamics.descent_steps import FELL, GOING, NOT_FINITE, REACHED, State, steps_of
-from popdyn.dynamics.integration import checked_number
+from popdyn.dynamics.integration import checked_number, require_one_head
 from popdyn.dynamics.trajectory import Trajectory
 from popdyn.risk.protocol import Risk
 from popdyn.sampling import count
@@ -92,7 +92,7 @@ def gradient_descent(
     >>> print(run.message)
     scale 20 reached after 443 steps
     """
-    _check_head(risk, head)
+    require_one_head(risk, head)
     eta = _positive("step_size", step_size)
     n_steps = count("n_steps", n_steps, least=0)
     level = math.inf if until_scale is None else _positive("until_scale", until_scale)
@@ -239,18 +239,6 @@ class _Run:
         return (
             f"; the risk rose in the last step: the local stability limit of the step size is "
             f"{limit} there, and the step size {self.step_size!r}"
-        )
-
-
-def _check_head(risk: Risk, head: Head) -> None:
-    if not isinstance(head, Head):
-        raise ValueError(f"head must be a popdyn.Head, got {head!r}")
-    if head.shape:
-        raise ValueError(f"head must be one head, got heads of shape {head.shape}; loop over them")
-    if risk.half_width != head.half_width:
-        raise ValueError(
-            f"risk and head must have one half width, got {risk.half_width!r} and "
-            f"{head.half_width!r}"
         )
 
 

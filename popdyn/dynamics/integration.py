@@ -15,7 +15,7 @@ from scipy import integrate
 
 from popdyn.coordinates import Head
 from popdyn.dynamics.charts import Chart, Clock, Field, LinearChart, TubeChart, chart_at
-from popdyn.risk.protocol import Risk
+from popdyn.risk.protocol import Risk, require_half_width
 
 __all__ = [
     "ATOL",
@@ -27,6 +27,7 @@ __all__ = [
     "Step",
     "checked_number",
     "checked_time",
+    "require_one_head",
 ]
 
 METHOD = "LSODA"
@@ -328,18 +329,19 @@ def _as_float(number: Any) -> float:
         return math.nan
 
 
-def _check(
-    risk: Risk, head: Head, method: str, rtol: float, atol: float, max_steps: int | None
-) -> None:
+def require_one_head(risk: Risk, head: Head) -> None:
+    """Refuse what is not one head of the half width of the risk."""
     if not isinstance(head, Head):
         raise ValueError(f"head must be a popdyn.Head, got {head!r}")
     if head.shape:
         raise ValueError(f"head must be one head, got heads of shape {head.shape}; loop over them")
-    if risk.half_width != head.half_width:
-        raise ValueError(
-            f"risk and head must have one half width, got {risk.half_width!r} and "
-            f"{head.half_width!r}"
-        )
+    require_half_width(risk, head)
+
+
+def _check(
+    risk: Risk, head: Head, method: str, rtol: float, atol: float, max_steps: int | None
+) -> None:
+    require_one_head(risk, head)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
     if not _SMALLEST_RTOL <= _as_float(rtol) < 1:

@@ -16,6 +16,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
+from popdyn.risk.protocol import require_half_width
 from popdyn.risk.risk_jets import closed_form, context, interpolated_in_scale, taylor
 
 __all__ = ["ArbitraryPrecisionRisk", "RiskEvaluation"]
@@ -182,11 +183,7 @@ class ArbitraryPrecisionRisk:
         return self._components(head)[..., [[3, 4], [4, 5]]]
 
     def _components(self, head: Head) -> NDArray[float64]:
-        if head.half_width != self.half_width:
-            raise ValueError(
-                f"head must have half width {self.half_width!r}, got {head.half_width!r}; "
-                "make the risk or the head anew"
-            )
+        require_half_width(self, head)
         name, given = head.given
         result = np.empty((*head.shape, 6))
         for index in np.ndindex(head.shape):

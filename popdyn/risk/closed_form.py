@@ -17,6 +17,7 @@ from popdyn.risk.near_origin import (
     risk_at_moderate_scale,
     risk_near_origin,
 )
+from popdyn.risk.protocol import require_half_width
 from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
 
 __all__ = ["ClosedFormRisk"]
@@ -206,9 +207,5 @@ class ClosedFormRisk:
         return hessian.reshape(*head.shape, 2, 2)
 
     def _scores(self, head: Head) -> list[Any]:
-        if head.half_width != self.half_width:
-            raise ValueError(
-                f"the head must have the risk's half width {self.half_width!r}, got "
-                f"{head.half_width!r}; make the head or the risk with the other's half width"
-            )
+        require_half_width(self, head)
         return [np.ravel(score) for score in (head.label_score, head.excess, head.scale)]

@@ -11,6 +11,7 @@ from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
 from popdyn.risk.corpus_kernels import Tasks, corpus_gradient, corpus_hessian
+from popdyn.risk.protocol import require_half_width
 
 __all__ = ["CorpusRisk"]
 
@@ -93,11 +94,8 @@ class CorpusRisk:
         The head's own coordinate is in them as it was given: no other keeps all digits at large
         scale.
         """
+        require_half_width(self, head)
         width = self.half_width
-        if head.half_width != width:
-            raise ValueError(
-                f"head must have the half width {width!r} of the risk, got {head.half_width!r}"
-            )
         mu = np.ravel(head.scale)
         name, given = head.given
         if name == "ratio":

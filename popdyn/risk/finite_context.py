@@ -13,6 +13,7 @@ from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.moments import require_moderate, unit_moments
 from popdyn.quadrature import Nodes, Rule, legendre_rule, unit_scores
+from popdyn.risk.protocol import require_half_width
 from popdyn.sampling import count
 
 __all__ = ["EndGraded", "FiniteContextRisk", "end_graded"]
@@ -174,10 +175,7 @@ class FiniteContextRisk:
     ) -> NDArray[float64]:
         """Average over thresholds of what `of_task(lam, delta, mu, s, r, n, design)` returns."""
         width = self.half_width
-        if head.half_width != width:
-            raise ValueError(
-                f"head must have the half width {width!r} of the risk, got {head.half_width!r}"
-            )
+        require_half_width(self, head)
         scores = [np.ravel(score) for score in require_moderate(head)]
         rule = end_graded(self.n_examples) if self.rule is None else self.rule
         nodes = rule(head)

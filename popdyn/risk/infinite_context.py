@@ -20,6 +20,7 @@ from popdyn.coordinates import Head
 from popdyn.design import Density, Design
 from popdyn.exponentials import changes_from_uniform
 from popdyn.quadrature import Rule, unit_scores
+from popdyn.risk.protocol import require_half_width
 
 __all__ = ["InfiniteContextRisk"]
 
@@ -139,11 +140,7 @@ class InfiniteContextRisk:
 
     def _integrate(self, head: Head, *, hessian: bool) -> NDArray[float64]:
         """Risk and gradient, or the three entries of the Hessian, on `[-1, 1]`: `(..., 3)`."""
-        if head.half_width != self.half_width:
-            raise ValueError(
-                f"head must have the half width {self.half_width!r} of the risk, "
-                f"got {head.half_width!r}"
-            )
+        require_half_width(self, head)
         lam, delta, mu = (np.array(score).ravel() for score in unit_scores(head))
         found = np.empty((mu.size, 3))
         for start in range(0, mu.size, _BLOCK):

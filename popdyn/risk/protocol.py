@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
 
-__all__ = ["Risk"]
+__all__ = ["Risk", "require_half_width"]
 
 
 class Risk(Protocol):
@@ -32,3 +32,12 @@ class Risk(Protocol):
 
     def hessian(self, head: Head) -> NDArray[float64]:
         """Hessian, shape `(..., 2, 2)`."""
+
+
+def require_half_width(risk: Risk, head: Head) -> None:
+    """Refuse a head that lives on another interval than the risk."""
+    if head.half_width != risk.half_width:
+        raise ValueError(
+            f"head must have the half width {risk.half_width!r} of the risk, got "
+            f"{head.half_width!r}; make the head or the risk with the other's half width"
+        )

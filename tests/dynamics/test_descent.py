@@ -338,7 +338,7 @@ def test_heads_of_the_path_keep_the_excess_and_the_risk():
         ({"until_scale": math.inf}, "until_scale must be one finite number"),
         ({"head": (1.0, 2.0)}, "head must be a popdyn.Head"),
         ({"head": Head.from_scores([1.0, 2.0], 3.0)}, r"one head, got heads of shape \(2,\)"),
-        ({"head": Head.from_scores(1.0, 3.0, 2.0)}, "one half width, got 1.0 and 2.0"),
+        ({"head": Head.from_scores(1.0, 3.0, 2.0)}, "half width 1.0 of the risk, got 2.0"),
         ({"record": 1}, "record must be a whole number of at least 2"),
         ({"record": [2, 1]}, "record must be increasing"),
         ({"record": [1, 11]}, r"record must lie in \[0, 10\]"),

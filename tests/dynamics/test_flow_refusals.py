@@ -70,7 +70,7 @@ def test_options_are_checked(options, message):
     [
         ((1.0, 2.0), "head must be a popdyn.Head"),
         (Head.from_scores([1.0, 2.0], 3.0), r"one head, got heads of shape \(2,\)"),
-        (Head.from_scores(1.0, 3.0, 2.0), "one half width, got 1.0 and 2.0"),
+        (Head.from_scores(1.0, 3.0, 2.0), "half width 1.0 of the risk, got 2.0"),
     ],
 )
 def test_the_head_is_checked(head, message):

@@ -340,7 +340,7 @@ def test_numbers_of_digits_that_cannot_be_had_are_refused(digits):
 
 
 def test_a_head_of_another_half_width_is_refused():
-    with pytest.raises(ValueError, match=r"head must have half width 1\.0, got 2\.0"):
+    with pytest.raises(ValueError, match=r"half width 1\.0 of the risk, got 2\.0"):
         ArbitraryPrecisionRisk().value(Head.from_scores(1.0, 1.0, 2.0))
 
 

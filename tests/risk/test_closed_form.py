@@ -392,7 +392,7 @@ def test_results_have_the_shapes_of_the_head():
 
 @pytest.mark.parametrize("method", ["value", "gradient", "hessian", "value_and_gradient"])
 def test_a_head_of_another_half_width_is_refused(method):
-    with pytest.raises(ValueError, match=r"half width 1\.0, got 2\.0"):
+    with pytest.raises(ValueError, match=r"half width 1\.0 of the risk, got 2\.0"):
         getattr(ClosedFormRisk(), method)(Head.from_scores(1, 1, half_width=2))
 
 
