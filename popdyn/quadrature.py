@@ -108,7 +108,7 @@ class GaussLegendre:
             warnings.warn(
                 f"a Gauss-Legendre rule of order {self.order} does not resolve the boundary layer "
                 f"of this head, about {needed} nodes are needed for {RESOLVED:g}; "
-                "use boundary_graded()",
+                "use the boundary-graded rule",
                 UnresolvedLayerWarning,
                 stacklevel=2,
             )
