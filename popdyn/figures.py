@@ -29,6 +29,7 @@ __all__ = ["CLAIMS", "config_of", "make", "redraw"]
 # Modules of `popdyn.experiments` and `popdyn.plotting`; the paper's figures are 1 to 9.
 CLAIMS = {
     2: "population",
+    3: "step_sizes",
 }
 PICTURES = ("pdf", "png")
 CELLS = "cells"  # folder of the cells of sweeps, from which a run that was killed goes on

@@ -68,11 +68,13 @@ LAYERS = {
         "popdyn.experiments",
         "popdyn.experiments.finding",
         "popdyn.experiments.population",
+        "popdyn.experiments.step_sizes",
     ],
     "surface": [
         "popdyn.plotting",
         "popdyn.plotting.look",
         "popdyn.plotting.population",
+        "popdyn.plotting.step_sizes",
         "popdyn.plotting.transfer",
         "popdyn.figures",
         "popdyn.cli.parsing",
