@@ -12,6 +12,7 @@ from popdyn import (
     Design,
     Head,
     InfiniteContextRisk,
+    ReflectedPairRisk,
     boundary_graded,
     equal_weights,
     gauss_legendre,
@@ -39,6 +40,7 @@ THRESHOLDS = np.array([0.05, 0.4, 0.77, 0.98])
 RISKS = {
     "arbitrary precision": Kind(ArbitraryPrecisionRisk),
     "closed form": Kind(ClosedFormRisk),
+    "reflected pair": Kind(ReflectedPairRisk),
     "graded": Kind(lambda w: InfiniteContextRisk(Design(w), boundary_graded())),
     "plain": Kind(lambda w: InfiniteContextRisk(Design(w), gauss_legendre(900))),
     "drawn tasks": Kind(
