@@ -30,6 +30,7 @@ __all__ = ["CLAIMS", "config_of", "make", "redraw"]
 CLAIMS = {
     2: "population",
     3: "step_sizes",
+    10: "infinite_tasks",
 }
 PICTURES = ("pdf", "png")
 CELLS = "cells"  # folder of the cells of sweeps, from which a run that was killed goes on
