@@ -2,14 +2,24 @@
 
 import hashlib
 import json
+import multiprocessing
+import os
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -199,6 +209,24 @@ def _outcome(work: Callable[[Cell], Mapping[str, ArrayLike]], cell: Cell) -> _Ou
         return _Failure(message, traceback.format_exc())
 
 
+def _outcome_of_child(work: Callable[[Cell], Mapping[str, ArrayLike]], cell: Cell) -> _Outcome:
+    _end_with_parent()
+    return _outcome(work, cell)
+
+
+@cache
+def _end_with_parent() -> None:
+    """The workers of a pool whose process was killed would wait for their next cell for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _named_arrays(result: Mapping[str, ArrayLike]) -> CellResult:
     """The one form of a result: what a file of it gives back."""
     if not isinstance(result, Mapping):
@@ -229,10 +257,11 @@ def _handed_out(
     cells: Mapping[int, Cell],
 ) -> Iterator[tuple[int, _Outcome]]:
     """Outcomes as they come. Whatever ends the sweep early, no further cell is begun."""
+    outcome = _outcome_of_child if isinstance(executor, ProcessPoolExecutor) else _outcome
     waiting: dict[Future[_Outcome], int] = {}
     try:
         for i, cell in cells.items():
-            waiting[executor.submit(_outcome, work, cell)] = i
+            waiting[executor.submit(outcome, work, cell)] = i
         for future in as_completed(list(waiting)):
             i = waiting.pop(future)
             error = future.exception()
