@@ -134,8 +134,8 @@ def sweep(
     except (BrokenExecutor, CancelledError) as broken:
         raise RuntimeError(
             f"the workers were lost with {len(given) - finished} of {len(given)} cells to do "
-            f"({type(broken).__name__}): one was killed or ran out of memory, or a script without "
-            f'`if __name__ == "__main__":` started them; {_remedy(store)}'
+            f"({type(broken).__name__}): one was killed or ran out of memory, their scheduler is "
+            f'gone, or a script without `if __name__ == "__main__":` started them; {_remedy(store)}'
         ) from broken
     if failures:
         first = min(failures)
