@@ -50,7 +50,7 @@ class Config:
     @classmethod
     def paper(cls) -> "Config":
         """Sizes 16 to 256."""
-        return cls((16, 32, 64, 128, 256), n_scales=28)
+        return cls((16, 32, 64, 128, 256), n_scales=24)
 
     @classmethod
     def quick(cls) -> "Config":
@@ -105,7 +105,7 @@ def findings(result: Result) -> tuple[Finding, ...]:
         claim = f"smallest risk over 4/(n + 1), n = {size}"
         found.append(Finding(claim, 1.0, float(risk * (size + 1) / 4.0)))
     last = result.scale[-1], result.time_power[-1]
-    for where, text in ((n[-1] / 8.0, "1/4 while mu << n"), (float(n[-1]), "about 1/5")):
+    for where, text in ((n[-1] / 8.0, "1/4 while 1 << mu << n"), (float(n[-1]), "about 1/5")):
         power = np.interp(np.log(where), np.log(last[0]), last[1])
         claim = f"power of t in mu at mu = {where:g}, n = {n[-1]}"
         found.append(Finding(claim, text, float(power)))

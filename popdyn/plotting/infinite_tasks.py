@@ -12,7 +12,7 @@ __all__ = ["draw", "draw_minimum_scale", "draw_risk", "draw_time_power", "draw_v
 
 MARKERS = "osD^v"
 GUIDE = LIMIT | {"linestyle": (0, (6, 2, 1, 2))}
-ROOM = 2.2  # above the highest line, for the legend
+ROOM = 1.6  # above the highest line, for the legend
 SMALLEST_GAP = 1e-9  # of the risk above its smallest; rounding of the risk is a thousandth of it
 
 
@@ -30,10 +30,10 @@ def draw(result: Result) -> Figure:
 
 
 def draw_risk(axes: Axes, result: Result) -> None:
-    """Risk along the valley, its minimum, and `4 l^2/(n + 1)`; tells the sizes by their lines."""
-    for i, n in enumerate(result.n_examples):
+    """Risk along the valley, its minimum, and `4 l^2/(n + 1)`."""
+    for i in range(len(result.n_examples)):
         line = _line(i)
-        axes.plot(result.scale[i], result.risk[i], label=f"$n = {n}$", **line)
+        axes.plot(result.scale[i], result.risk[i], **line)
         axes.plot(
             result.minimum_scale[i],
             result.minimum_risk[i],
@@ -85,9 +85,12 @@ def draw_minimum_scale(axes: Axes, result: Result) -> None:
 
 
 def draw_time_power(axes: Axes, result: Result) -> None:
-    """Power of time in the scale: 1/4, about 1/5 near the scale n, and 0 at the minimum."""
+    """Power of time in the scale: 1/4, about 1/5 from the scale n on, 0 at the minimum.
+
+    Tells the sizes by their lines.
+    """
     for i, n in enumerate(result.n_examples):
-        axes.plot(result.scale[i] / n, result.time_power[i], **_line(i))
+        axes.plot(result.scale[i] / n, result.time_power[i], label=f"$n = {n}$", **_line(i))
     axes.axhline(0.25, label="1/4", **LIMIT)
     axes.axhline(0.2, label="1/5", **GUIDE)
     axes.set_xscale("log")

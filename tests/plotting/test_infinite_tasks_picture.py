@@ -56,8 +56,8 @@ def test_sizes_and_laws_are_told_apart_in_the_legends(result):
         axes.get_ylabel(): [text.get_text() for text in axes.get_legend().get_texts()]
         for axes in figure.axes
     }
-    assert texts[RISK] == ["$n = 16$", "$n = 24$", r"$4\,\ell^2 / (n + 1)$"]
-    assert texts[POWER] == ["1/4", "1/5"]
+    assert texts[RISK] == [r"$4\,\ell^2 / (n + 1)$"]
+    assert texts[POWER] == ["$n = 16$", "$n = 24$", "1/4", "1/5"]
     styles = {line.get_linestyle() for line in panel(figure, POWER).lines[:2]}
     assert len(styles) == 2
 
