@@ -30,6 +30,7 @@ __all__ = ["CLAIMS", "config_of", "make", "redraw"]
 CLAIMS = {
     2: "population",
     3: "step_sizes",
+    9: "matched_noise",
     10: "infinite_tasks",
 }
 PICTURES = ("pdf", "png")
