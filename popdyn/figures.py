@@ -32,6 +32,7 @@ CLAIMS = {
     3: "step_sizes",
     9: "matched_noise",
     10: "infinite_tasks",
+    12: "pair_training",
 }
 PICTURES = ("pdf", "png")
 CELLS = "cells"  # folder of the cells of sweeps, from which a run that was killed goes on
