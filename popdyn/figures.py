@@ -5,6 +5,7 @@ from which it is drawn; `figureNN.json`, its record, which is written last: wher
 are whole and of the same run.
 """
 
+import hashlib
 import json
 import math
 import platform
@@ -30,6 +31,8 @@ __all__ = ["CLAIMS", "config_of", "make", "redraw"]
 CLAIMS = {
     2: "population",
     3: "step_sizes",
+    6: "convergence",
+    7: "initialization",
     9: "matched_noise",
     10: "infinite_tasks",
     12: "pair_training",
@@ -61,12 +64,12 @@ def make(
 ) -> tuple[Finding, ...]:
     """Compute a figure with these parameters, store it in a folder and return what it says.
 
-    Cells of sweeps go through the executor and are kept in the folder `cells`. What stood in the
-    place of the figure stays there until all its numbers are found.
+    Cells of sweeps go through the executor and are kept in the folder `cells`, those of other code
+    apart. What stood in the place of the figure stays there until all its numbers are found.
     """
     experiment = _experiment(number)
     begin = time.monotonic()
-    result = experiment.run(config, executor=executor, store=folder / CELLS)
+    result = experiment.run(config, executor=executor, store=folder / CELLS / _code())
     seconds = time.monotonic() - begin
     findings: tuple[Finding, ...] = experiment.findings(result)
     parameters = asdict(config)
@@ -203,6 +206,15 @@ def _require_equal(path: Path, found: Mapping[str, Any], wanted: Mapping[str, An
 def _versions() -> dict[str, str]:
     installed = {name: metadata.version(wheel) for name, wheel in _VERSIONS.items()}
     return {"python": platform.python_version(), **installed}
+
+
+def _code() -> str:
+    """What cells depend on besides their parameters: the code of this package and its numbers."""
+    root = Path(__file__).parent
+    digest = hashlib.sha256(json.dumps(_versions()).encode())
+    for path in sorted(root.rglob("*.py")) + sorted(root.rglob("*.json")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _commit() -> str | None:
