@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from popdyn.attention import limit_error as limit_error
+    from popdyn.certification import Certificate as Certificate
+    from popdyn.certification import certificate as certificate
     from popdyn.coordinates import Head as Head
     from popdyn.corpus import Corpus as Corpus
     from popdyn.design import Design as Design
@@ -65,6 +67,7 @@ _MODULES = {
     "Design": "popdyn.design",
     "FiniteContextRisk": "popdyn.risk.finite_context",
     "Head": "popdyn.coordinates",
+    "Certificate": "popdyn.certification",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
     "LabelFlips": "popdyn.noise",
@@ -87,6 +90,7 @@ _MODULES = {
     "gauss_legendre": "popdyn.quadrature",
     "gradient_descent": "popdyn.dynamics.descent",
     "gradient_flow": "popdyn.dynamics.flow",
+    "certificate": "popdyn.certification",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",
     "localized": "popdyn.noise",

@@ -65,6 +65,7 @@ LAYERS = {
         "popdyn.transfer_curve",
     ],
     "experiments": [
+        "popdyn.certification",
         "popdyn.experiments",
         "popdyn.experiments.finding",
         "popdyn.experiments.population",
