@@ -41,6 +41,14 @@ if TYPE_CHECKING:
     from popdyn.quadrature import boundary_graded as boundary_graded
     from popdyn.quadrature import equal_weights as equal_weights
     from popdyn.quadrature import gauss_legendre as gauss_legendre
+    from popdyn.reflected_moments import bayes_moments as bayes_moments
+    from popdyn.reflected_moments import midpoint_moments as midpoint_moments
+    from popdyn.reflected_moments import pair_moments as pair_moments
+    from popdyn.reflected_moments import pair_moments_sampled as pair_moments_sampled
+    from popdyn.reflection import bayes_estimates as bayes_estimates
+    from popdyn.reflection import midpoints as midpoints
+    from popdyn.reflection import pair_predictions as pair_predictions
+    from popdyn.reflection import predictions as predictions
     from popdyn.risk.arbitrary_precision import ArbitraryPrecisionRisk as ArbitraryPrecisionRisk
     from popdyn.risk.closed_form import ClosedFormRisk as ClosedFormRisk
     from popdyn.risk.corpus import CorpusRisk as CorpusRisk
@@ -59,6 +67,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "ArbitraryPrecisionRisk": "popdyn.risk.arbitrary_precision",
+    "Certificate": "popdyn.certification",
     "Checkpoint": "popdyn.pretraining",
     "ClosedFormRisk": "popdyn.risk.closed_form",
     "ContextMoments": "popdyn.moments",
@@ -67,7 +76,6 @@ _MODULES = {
     "Design": "popdyn.design",
     "FiniteContextRisk": "popdyn.risk.finite_context",
     "Head": "popdyn.coordinates",
-    "Certificate": "popdyn.certification",
     "Hit": "popdyn.dynamics.trajectory",
     "InfiniteContextRisk": "popdyn.risk.infinite_context",
     "LabelFlips": "popdyn.noise",
@@ -78,8 +86,11 @@ _MODULES = {
     "TransferCurve": "popdyn.transfer_curve",
     "TwoTermFit": "popdyn.transfer_curve",
     "UnresolvedLayerWarning": "popdyn.quadrature",
+    "bayes_estimates": "popdyn.reflection",
+    "bayes_moments": "popdyn.reflected_moments",
     "boundary_graded": "popdyn.quadrature",
     "cell_seed": "popdyn.sampling",
+    "certificate": "popdyn.certification",
     "context_moments": "popdyn.moments",
     "context_moments_sampled": "popdyn.moments",
     "crossings": "popdyn.dynamics.hitting",
@@ -90,11 +101,16 @@ _MODULES = {
     "gauss_legendre": "popdyn.quadrature",
     "gradient_descent": "popdyn.dynamics.descent",
     "gradient_flow": "popdyn.dynamics.flow",
-    "certificate": "popdyn.certification",
     "hitting_time": "popdyn.dynamics.hitting",
     "limit_error": "popdyn.attention",
     "localized": "popdyn.noise",
     "massart": "popdyn.noise",
+    "midpoint_moments": "popdyn.reflected_moments",
+    "midpoints": "popdyn.reflection",
+    "pair_moments": "popdyn.reflected_moments",
+    "pair_moments_sampled": "popdyn.reflected_moments",
+    "pair_predictions": "popdyn.reflection",
+    "predictions": "popdyn.reflection",
     "pretrain": "popdyn.pretraining",
     "progress_direction": "popdyn.projected_gradient",
     "progress_moments": "popdyn.projected_gradient",

@@ -29,6 +29,8 @@ LAYERS = {
         "popdyn.sampling",
         "popdyn.moments",
         "popdyn.context_derivatives",
+        "popdyn.reflection",
+        "popdyn.reflected_moments",
     ],
     "risk": [
         "popdyn.risk",

@@ -92,7 +92,8 @@ class ReflectedPairRisk:
         """Hessian by (label score, scale), shape `(..., 2, 2)`."""
         width = self.half_width
         found = self._integrate(head, hessian=True) * np.array([width**2, width**3, width**4])
-        return found[..., [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
+        entries: NDArray[float64] = found[..., [0, 1, 1, 2]]
+        return entries.reshape(*head.shape, 2, 2)
 
     def _integrate(self, head: Head, *, hessian: bool) -> NDArray[float64]:
         """Risk and gradient, or the three entries of the Hessian, on `[-1, 1]`: `(..., 3)`."""
@@ -104,9 +105,9 @@ class ReflectedPairRisk:
         sums = np.empty((sign.size, 3))
         for start in range(0, sign.size, _BLOCK):
             block = slice(start, start + _BLOCK)
-            nodes = _half_nodes(*scores[:, block])
+            lam, delta, mu = scores[:, block]
             fill = _hessian_sums if hessian else _gradient_sums
-            fill(*nodes, *scores[:, block], sums[block])
+            fill(*_half_nodes(lam, delta, mu), lam, mu, sums[block])
         if not hessian:
             sums[:, 1:] *= sign[:, None]
         return sums.reshape(*head.shape, 3)
@@ -168,7 +169,6 @@ def _gradient_sums(
     own_exponents: NDArray[float64],
     mirrored_exponents: NDArray[float64],
     label_scores: NDArray[float64],
-    excesses: NDArray[float64],
     scales: NDArray[float64],
     sums: NDArray[float64],
 ) -> None:
@@ -204,7 +204,6 @@ def _hessian_sums(
     own_exponents: NDArray[float64],
     mirrored_exponents: NDArray[float64],
     label_scores: NDArray[float64],
-    excesses: NDArray[float64],
     scales: NDArray[float64],
     sums: NDArray[float64],
 ) -> None:

@@ -139,7 +139,7 @@ def test_value_gradient_and_hessian_are_those_of_the_definition(mp, gauss, head)
     risk = ReflectedPairRisk()
     value, gradient = risk.value_and_gradient(head)
     hessian = risk.hessian(head)[[0, 0, 1], [0, 1, 1]]
-    assert value == pytest.approx(exact[0], rel=VALUE)
+    assert abs(value / exact[0] - 1) < VALUE
     assert np.abs(gradient - exact[1:3]).max() < GRADIENT * np.abs(exact[1:3]).max()
     assert np.abs(hessian - exact[3:]).max() < HESSIAN * np.abs(exact[3:]).max()
 
@@ -173,15 +173,20 @@ def test_on_the_tube_the_risk_is_the_closed_form(mp, half_width, scale, offset):
         mp.diff(lambda *scores: closed_form(mp, *scores, ell), place, n) for n in ((1, 0), (0, 1))
     ]
     slopes = np.array([float(slope) for slope in slopes])
-    assert value == pytest.approx(float(closed_form(mp, *place, ell)), rel=CLOSED_FORM)
+    assert abs(value / float(closed_form(mp, *place, ell)) - 1) < CLOSED_FORM
     assert np.abs(gradient - slopes).max() < CLOSED_FORM * np.abs(slopes).max()
+
+
+NUMPY_NODES = 1e-13  # measured 3e-14, nearly all of it from the nodes
 
 
 def test_the_risk_is_the_mean_square_of_the_averaged_errors():
     head = Head.from_scores(2.0, 1.5)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     error = (limit_error(head, nodes) + limit_error(head.reflected, nodes)) / 2
-    assert ReflectedPairRisk().value(head) == pytest.approx(weights @ error**2 / 2, rel=1e-14)
+    assert ReflectedPairRisk().value(head) == pytest.approx(
+        weights @ error**2 / 2, rel=NUMPY_NODES, abs=0
+    )
 
 
 def test_in_the_interior_the_pair_errs_less_than_the_bulk_of_one_head():
