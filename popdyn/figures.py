@@ -29,6 +29,7 @@ __all__ = ["CLAIMS", "config_of", "make", "redraw"]
 
 # Modules of `popdyn.experiments` and `popdyn.plotting`; the paper's figures are 1 to 9.
 CLAIMS = {
+    1: "finite_pretraining",
     2: "population",
     3: "step_sizes",
     6: "convergence",
