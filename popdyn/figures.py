@@ -32,6 +32,7 @@ CLAIMS = {
     1: "finite_pretraining",
     2: "population",
     3: "step_sizes",
+    4: "freeze_transfer",
     6: "convergence",
     7: "initialization",
     9: "matched_noise",
