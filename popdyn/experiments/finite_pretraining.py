@@ -341,7 +341,7 @@ def findings(result: Result) -> tuple[Finding, ...]:
                 float(np.median(last)),
             ),
             Finding(
-                f"scale to which the gradient is within half the progress, median, {size} tasks",
+                f"scale to which half the progress is certified, median, {size} tasks",
                 f"of order {0.1 * size:.3g}",
                 _up_to(float(np.median(certified[of_size])), result.stopping_scales[of_size][0]),
             ),
