@@ -1,8 +1,8 @@
 """Training a reflected pair beside training one head: powers of the scale and the risk (MODEL §7).
 
 The claim: in the risk of the pair the bulk cancels and the ends of the interval drive everything.
-The fifth power of the scale grows nearly affinely, `q = exp(-2 (lam - mu l))` falls like `mu^-3` and
-the risk like `t^(-3/5)`, where the risk of a head falls like `t^(-1/2)`. A head trained for
+The fifth power of the scale grows nearly affinely, `q = exp(-2 (lam - mu l))` falls like `mu^-3`
+and the risk like `t^(-3/5)`, where the risk of a head falls like `t^(-1/2)`. A head trained for
 itself, whose scale grows faster, forms a better pair in the end: its risk falls like `t^(-3/4)`.
 """
 
@@ -135,7 +135,7 @@ def averaged_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float6
 
 
 def findings(result: Result) -> tuple[Finding, ...]:
-    """Limits of the pair's training at each of the last decades, powers of time over the last."""
+    """Limits and risks at the last time, and powers of time over the last decade."""
     t, width = result.t, result.half_width
     end = float(t[-1])
     last_decade = int(np.searchsorted(t, end / _DECADE * (1.0 - 1e-9)))
