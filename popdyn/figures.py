@@ -37,6 +37,7 @@ CLAIMS = {
     7: "initialization",
     9: "matched_noise",
     10: "infinite_tasks",
+    11: "symmetrization",
     12: "pair_training",
 }
 PICTURES = ("pdf", "png")
