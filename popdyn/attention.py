@@ -1,4 +1,4 @@
-"""The predictor of one head on an infinite context, and its derivatives (MODEL §2, §6).
+"""The predictor of one head on an infinite context, and its derivatives (MODEL §2, §6, §7).
 
 The softmax average is split by label. A threshold at distances `s` and `r` from the two ends has
 its positives in `[0, s]` below it and its negatives in `[0, r]` above; each group is a truncated
@@ -9,6 +9,9 @@ exponential law with its own mass, mean and cumulants, and the masses divide the
 
 Nothing cancels at any scale, through `mu = 0` and at both ends, other than where `F - alpha`
 changes sign. Inside, half width 1 and `mu >= 0`: a negative scale is mirrored, the ends swapped.
+
+Flipped labels leave the formulas as they are: each group gains those of the other side, and `A` and
+`B` are the mean distances of its mixture, which may be negative.
 """
 
 import numpy as np
@@ -198,11 +201,115 @@ def _divide_weight(groups: NDArray[float64], exponent: NDArray[float64]) -> None
         groups[0, i], groups[1, i] = group_weights(groups[0, i], groups[1, i], exponent[i])
 
 
+# --- flipped labels -------------------------------------------------------------------------------
+
+# Panels between two break points: the nodes hold exp(-16 u) to rounding on the unit interval, and
+# densities and flips on a quarter of the half width. All of a piece is covered: where flips die out
+# away from the threshold, the flipped positives weigh most somewhere in the middle.
+_FLIP_PANEL = 16.0  # in mu x
+_WIDEST = 0.25
+_BLOCK_NODES = 2**20  # held in memory at a time
+
+
+def noisy_groups(
+    design: Design,
+    s: NDArray[float64],
+    r: NDArray[float64],
+    lam: float,
+    delta: float,
+    mu: float,
+) -> NDArray[float64]:
+    """The eight numbers of `uniform_groups` for flipped labels and any features, shape `(8, n)`.
+
+    For one head of `mu >= 0` and tasks at distances `s` and `r`, rows of shape `(n,)`, for half
+    width 1. Takes time in proportion to the scale once `mu l` exceeds 100.
+    """
+    assert design.noise is not None
+    breaks = np.unique([0.0, *design.noise.breaks]) / design.half_width
+    edges = np.clip(breaks, -s[:, None], r[:, None])
+    edges = np.concatenate((-s[:, None], edges, r[:, None]), axis=1)
+    longest = np.diff(edges, axis=1).max(axis=0)
+    counts = np.ceil(longest * max(mu / _FLIP_PANEL, 1.0 / _WIDEST)).astype(int)
+    n_rows = max(1, _BLOCK_NODES // (_GROUP_ORDER * int(counts.sum())))
+    groups = np.empty((8, s.size))
+    for start in range(0, s.size, n_rows):
+        rows = slice(start, start + n_rows)
+        groups[:, rows] = _flipped_rows(
+            design, s[rows], r[rows], edges[rows], counts, (lam, delta, mu)
+        )
+    return groups
+
+
+def _flipped_rows(
+    design: Design,
+    s: NDArray[float64],
+    r: NDArray[float64],
+    edges: NDArray[float64],
+    counts: NDArray[np.int64],
+    scores: tuple[float, float, float],
+) -> NDArray[float64]:
+    lam, delta, mu = scores
+    gap, from_top, mass = _flip_nodes(edges, counts)
+    width = design.half_width
+    if design.feature_density is not None:
+        x = np.where((s < r)[:, None], gap + (s[:, None] - 1.0), gap + (1.0 - r[:, None]))
+        mass = mass * np.asarray(design.feature_density(width * np.clip(x, -1.0, 1.0)))
+    assert design.noise is not None
+    flipped = np.asarray(design.noise.probability(width * gap), dtype=float64)
+    positive = np.where(gap < 0.0, 1.0 - flipped, flipped)
+    levels = mu * gap, -mu * from_top
+    peak_p, top_p, mass_p, mean_p, v_p, third_p = _group(mass * positive, gap, levels)
+    peak_n, top_n, mass_n, mean_n, v_n, third_n = _group(mass * (1.0 - positive), gap, levels)
+    ones = np.ones_like(s)
+    across = exponents(s, r, lam * ones, delta * ones, mu * ones)
+    exponent = np.where(top_n > top_p, across, -2.0 * lam + np.where(top_p > top_n, -mu * r, 0.0))
+    groups = np.stack((mass_p, mass_n, -mean_p, mean_n, v_p, v_n, third_p, third_n))
+    _divide_weight(groups, exponent + (peak_n - peak_p))
+    return groups
+
+
+def _flip_nodes(
+    edges: NDArray[float64], counts: NDArray[np.int64]
+) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]:
+    """Signed distances from the threshold, distances from the upper end, weights: `(n, nodes)`."""
+    distances, weights = legendre_rule(_GROUP_ORDER)
+    gaps, from_top, masses = [], [], []
+    for low, high, count in zip(edges.T[:-1], edges.T[1:], counts, strict=True):
+        width = (high - low)[:, None] / max(count, 1)
+        offsets = width * (np.arange(count)[:, None] + 0.5 * distances).ravel()
+        gaps.append(high[:, None] - offsets)
+        from_top.append((edges[:, -1] - high)[:, None] + offsets)
+        masses.append(0.5 * width * np.tile(weights, count))
+    return (
+        np.concatenate(gaps, axis=1),
+        np.concatenate(from_top, axis=1),
+        np.concatenate(masses, axis=1),
+    )
+
+
+def _group(
+    shares: NDArray[float64],
+    gap: NDArray[float64],
+    levels: tuple[NDArray[float64], NDArray[float64]],
+) -> tuple[NDArray[float64], ...]:
+    """Log weight at the heaviest node, from where it is measured, and the cumulants of a label.
+
+    `levels` are log weights measured from the threshold and from the upper end. Of the two the one
+    is taken whose end is nearer to the heaviest node: the other loses a digit per `log10(mu)`.
+    """
+    from_threshold, from_top = (np.where(shares > 0.0, level, -np.inf) for level in levels)
+    top = from_top.max(axis=1) > -np.abs(from_threshold.max(axis=1))
+    level = np.where(top[:, None], from_top, from_threshold)
+    peak = level.max(axis=1)
+    peak[peak == -np.inf] = 0.0  # no example of this label
+    return peak, top, *_cumulants(gap, shares * np.exp(level - peak[:, None]))
+
+
 # --- the public predictor -------------------------------------------------------------------------
 
 
 def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) -> NDArray[float64]:
-    """Error `F - alpha` of a head on an infinite clean context (MODEL §2).
+    """Error `F - alpha` of a head on an infinite context (MODEL §2, §7).
 
     Parameters
     ----------
@@ -210,7 +317,7 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     threshold : array_like, shape (...)
         The task, in the units of `head.half_width`. Broadcasts against the head.
     design : Design, optional
-        Law of the features; uniform by default. The threshold law plays no part.
+        Laws of features and labels; uniform and clean by default. The threshold law plays no part.
 
     Returns
     -------
@@ -218,6 +325,8 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
         In the same units; relative error 5e-15 over the whole plane, both ends included (measured
         against arbitrary precision), but where the error changes sign: there 1e-16 of the larger
         of the two terms whose difference it is, or one spacing of an input. Densities: 1e-14.
+        Flipped labels: 1e-15 of the half width or 1e-14, for densities and flips that vary over
+        1/10 of the half width or more between break points; in time that grows with the scale.
 
     Raises
     ------
@@ -260,12 +369,29 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
         scale = sign * mu[rows]
         exponent = exponents(*ends, sign * lam[rows], sign * delta[rows], scale)
         seen = design if design is None or sign > 0.0 else design.mirrored
-        if seen is None or seen.feature_density is None:
+        if seen is not None and seen.noise is not None:
+            found = _noisy_errors(seen, *ends, sign * lam[rows], sign * delta[rows], scale)
+        elif seen is None or seen.feature_density is None:
             found = _uniform_errors(*ends, exponent, scale)
         else:
-            positive, negative, below, above, *_ = density_groups(
-                seen.feature_density, width, *ends, exponent, scale
-            )
-            found = negative * above - positive * below
+            groups = density_groups(seen.feature_density, width, *ends, exponent, scale)
+            found = _errors(groups)
         errors[rows] = sign * width * found
     return errors.reshape(shape)[()]
+
+
+def _errors(groups: NDArray[float64]) -> NDArray[float64]:
+    positive, negative, below, above = groups[:4]
+    errors: NDArray[float64] = negative * above - positive * below
+    return errors
+
+
+def _noisy_errors(design: Design, *rows: NDArray[float64]) -> NDArray[float64]:
+    """`F - alpha` for rows `s, r, lam, delta, mu`, head by head."""
+    heads, of_head = np.unique(rows[2:], axis=1, return_inverse=True)
+    errors = np.empty(rows[0].size)
+    for i, (lam, delta, mu) in enumerate(heads.T.tolist()):
+        tasks = np.ravel(of_head) == i
+        groups = noisy_groups(design, rows[0][tasks], rows[1][tasks], lam, delta, mu)
+        errors[tasks] = _errors(groups)
+    return errors

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from numpy import float64
@@ -12,25 +11,27 @@ from popdyn.context_derivatives import unit_gradient, unit_hessian
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.moments import require_moderate, unit_moments
-from popdyn.quadrature import Nodes, Rule, legendre_rule, unit_scores
+from popdyn.noise import LabelFlips
+from popdyn.quadrature import Nodes, Rule
+from popdyn.risk.cut_panels import cut_panels, flip_cuts, nodes_of_heads
 from popdyn.risk.protocol import require_half_width
 from popdyn.sampling import count
 
 __all__ = ["EndGraded", "FiniteContextRisk", "end_graded"]
 
-# With panels that grow by 4 and 16 nodes each, risk and gradient change by less than 1e-14 when
-# panels are halved or nodes added; with 12 nodes by 1e-10.
-_GROWTH = 4.0
 _DEFAULT_ORDER = 16
 
 
-def end_graded(n_examples: int, order: int = _DEFAULT_ORDER) -> "EndGraded":
+def end_graded(
+    n_examples: int, order: int = _DEFAULT_ORDER, noise: LabelFlips | None = None
+) -> "EndGraded":
     """Gauss-Legendre panels that grow by 4 away from the layers of the risk on n examples.
 
     Near either end a context may have no positive or no negative example: a layer of width `l / n`,
     and one of `1 / mu` inside or outside it. For `0 < lam < mu l` there is a third, at the
     threshold where the best negatives begin to outweigh the best positives, `mu s = -2 delta`.
-    About 100 nodes at `n = 16`, 200 at 1000.
+    About 100 nodes at `n = 16`, 200 at 1000. Label noise adds the thresholds where one of its break
+    points leaves the interval, and those where flipped labels begin to outweigh the others.
 
     Parameters
     ----------
@@ -39,16 +40,18 @@ def end_graded(n_examples: int, order: int = _DEFAULT_ORDER) -> "EndGraded":
     order : int
         Nodes of a panel, from 4 to 100. The default gives full double precision for the uniform
         design; densities that vary on a scale much below `half_width` may need more.
+    noise : LabelFlips, optional
+        Of the design.
 
     Raises
     ------
     ValueError
-        If either is not a whole number in its range.
+        If one of the two numbers is not a whole number in its range.
     """
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
     if not (whole and 4 <= order <= 100):
         raise ValueError(f"order must be a whole number from 4 to 100, got {order!r}")
-    return EndGraded(count("n_examples", n_examples), int(order))
+    return EndGraded(count("n_examples", n_examples), int(order), noise)
 
 
 @dataclass(frozen=True)
@@ -57,42 +60,26 @@ class EndGraded:
 
     n_examples: int
     order: int = _DEFAULT_ORDER
+    noise: LabelFlips | None = None
     is_sample = False
 
     def __call__(self, head: Head) -> Nodes:
-        _, delta, mu = unit_scores(head)
-        rows = [self._unit_nodes(*scores) for scores in zip(delta.flat, mu.flat, strict=True)]
-        size = max((row.shape[1] for row in rows), default=0)
-        nodes = np.empty((3, len(rows), size))
-        nodes[:2], nodes[2] = 1.0, 0.0  # nodes of weight 0 fill the shorter rows
-        for i, row in enumerate(rows):
-            nodes[:, i, : row.shape[1]] = row
-        nodes[:2] *= head.half_width
-        return Nodes(*nodes.reshape(3, *head.shape, size))
+        return nodes_of_heads(head, self._unit_nodes)
 
     @property
     def companion(self) -> Rule:
-        return EndGraded(self.n_examples, self.order - max(2, self.order // 5))
+        return EndGraded(self.n_examples, self.order - max(2, self.order // 5), self.noise)
 
-    def _unit_nodes(self, delta: float, mu: float) -> NDArray[float64]:
-        """Distances to the two ends and weights for half width 1, shape `(3, nodes)`."""
-        layer = 2.0 / max(abs(mu), self.n_examples, 2.0)
-        turn = -2.0 * delta / mu if abs(delta) < abs(mu) else 0.0
-        cuts = [0.0, turn, 2.0] if 0.0 < turn < 2.0 else [0.0, 2.0]
-        places, weights = legendre_rule(self.order)
-        parts = []
-        for low, high in pairwise(cuts):
-            half = 0.5 * (high - low)
-            n_panels = 1 + max(0, int(np.ceil(np.log(half / layer) / np.log(_GROWTH))))
-            edges = half * _GROWTH ** -np.arange(n_panels, dtype=float64)
-            edges = np.append(edges, 0.0)
-            widths = edges[:-1] - edges[1:]
-            offsets = (edges[1:, None] + 0.5 * widths[:, None] * places).ravel()
-            shares = (0.25 * widths[:, None] * weights).ravel()
-            parts.append((low + offsets, (2.0 - low) - offsets, shares))
-            parts.append((high - offsets, (2.0 - high) + offsets, shares))
-        nodes = np.concatenate(parts, axis=1)
-        return nodes if mu >= 0.0 else nodes[[1, 0, 2]]
+    def _unit_nodes(self, lam: float, delta: float, mu: float, unit: float) -> NDArray[float64]:
+        if self.noise is None:
+            turn = -2.0 * delta / mu if abs(delta) < mu else 0.0
+            cuts = [(0.0, 2.0), (2.0, 0.0)]
+            if 0.0 < turn < 2.0:
+                cuts.insert(1, (turn, 2.0 - turn))
+        else:
+            cuts, *_ = flip_cuts(self.noise, unit, lam, mu)
+        layer = 2.0 / max(mu, self.n_examples, 2.0)
+        return cut_panels(cuts, [layer] * len(cuts), self.order)
 
 
 @dataclass(frozen=True)
@@ -103,18 +90,20 @@ class FiniteContextRisk:
     thresholds. Derivatives integrate the differentiated integrands; the rule is not differentiated.
     Measured with the default rule, for `mu l` from 0 to 400 and 1 to 1000 examples: value 1e-14,
     gradient 1e-13 and Hessian 1e-12 relative, derivatives in the norm of their largest component;
-    near the origin, where it vanishes, 1e-16 of the gradient is left. Value and gradient take about
-    0.1 s at `mu l = 50`, in time that grows with the scale, which is at most 1e5 here.
+    near the origin, where it vanishes, 1e-16 of the gradient is left; so with label noise. Value
+    and gradient take about 0.1 s at `mu l = 50`, more with noise, in time that grows with the
+    scale, which is at most 1e5 here.
 
     Attributes
     ----------
     n_examples : int
         Examples in a context, at least 1.
     design : Design
-        Half width, feature law, threshold law; uniform on `[-1, 1]` by default.
+        Half width, laws of features, thresholds and flips; uniform and clean on `[-1, 1]` by
+        default.
     rule : Rule
-        `end_graded(n_examples)` by default; `equal_weights(thresholds)` for drawn tasks whose
-        contexts are averaged over (and whose weights take no threshold density).
+        `end_graded(n_examples, noise=design.noise)` by default; `equal_weights(thresholds)` for
+        drawn tasks whose contexts are averaged over (and whose weights take no threshold density).
 
     Raises
     ------
@@ -177,7 +166,9 @@ class FiniteContextRisk:
         width = self.half_width
         require_half_width(self, head)
         scores = [np.ravel(score) for score in require_moderate(head)]
-        rule = end_graded(self.n_examples) if self.rule is None else self.rule
+        rule = (
+            end_graded(self.n_examples, noise=self.design.noise) if self.rule is None else self.rule
+        )
         nodes = rule(head)
         lower, upper, weights = (
             np.broadcast_to(row, (*head.shape, row.shape[-1])).reshape(
