@@ -92,12 +92,12 @@ def test_quantities_of_a_path_are_those_of_its_heads():
         head, other = on_corpus.head(j), on_population.head(j)
         radius = np.hypot(head.label_score, head.scale)
         ratio = radius / np.hypot(other.label_score, other.scale)
-        assert result().radius_ratios[i, k] == pytest.approx(ratio, rel=1e-13)
+        assert result().radius_ratios[i, k] == pytest.approx(ratio, rel=1e-13, abs=0)
         error = np.abs(limit_error(head, np.linspace(-0.5, 0.5, 1001))).max()
-        assert result().scaled_errors[i, k] == pytest.approx(radius * error, rel=1e-12)
+        assert result().scaled_errors[i, k] == pytest.approx(radius * error, rel=1e-12, abs=0)
         along = np.array([1 + 1 / head.scale, 1.0])
         deviation = along @ corpus.gradient(head) / (along @ population.gradient(head)) - 1
-        assert result().deviations[i, k] == pytest.approx(deviation, rel=1e-9)
+        assert result().deviations[i, k] == pytest.approx(deviation, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("of", [result, near_the_tube])

@@ -54,7 +54,7 @@ def test_a_head_is_that_of_pretraining():
     moments = context_moments(checkpoint.head, -0.5, 512)
     (s,) = np.flatnonzero(result().context_sizes == 512)
     assert result().root_mean_squares[i, at(-0.5), s] == pytest.approx(
-        moments.root_mean_square, rel=1e-12
+        moments.root_mean_square, rel=1e-12, abs=0
     )
     floor = np.abs(limit_error(checkpoint.head, result().thresholds))
     np.testing.assert_array_equal(result().floors[i], floor)

@@ -52,7 +52,7 @@ def test_limits_are_one_and_the_root_of_two(figure):
     (one,) = (line for line in left.lines if list(line.get_ydata()) == [1.0, 1.0])
     assert one.get_linestyle() != "-"
     (root,) = (line for line in middle.lines if line.get_label() == r"$\sqrt{1 + \ell^2}$")
-    assert root.get_ydata()[0] == pytest.approx(2**0.5, rel=1e-15)
+    assert root.get_ydata()[0] == pytest.approx(2**0.5, rel=1e-15, abs=0)
 
 
 def test_the_stopping_scale_of_each_size_is_marked(result, figure):

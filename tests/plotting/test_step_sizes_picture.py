@@ -69,7 +69,7 @@ def test_spreads_are_drawn_with_lines_of_power_minus_one_half(result, figure):
     assert len(laws) == result.shells.size * result.example_counts.size
     for law in laws:
         x, y = law.get_data()
-        assert np.log(y[-1] / y[0]) == pytest.approx(-0.5 * np.log(x[-1] / x[0]), rel=1e-12)
+        assert np.log(y[-1] / y[0]) == pytest.approx(-0.5 * np.log(x[-1] / x[0]), rel=1e-12, abs=0)
 
 
 def test_axes_carry_the_symbols_of_the_model(figure):
