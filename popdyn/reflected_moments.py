@@ -159,8 +159,8 @@ def pair_moments_sampled(
         one = Head.from_scores(lam, mu, head.half_width)
         errors = _sampled_errors(one, task, int(n), n_contexts, generator, design)
         for row, sample in ((0, errors), (1, errors**2)):
-            columns[row][cell] = sample.mean()
-            columns[row + 2][cell] = sample.std(ddof=1) / np.sqrt(n_contexts)
+            columns[(row, *cell)] = sample.mean()
+            columns[(row + 2, *cell)] = sample.std(ddof=1) / np.sqrt(n_contexts)
     return SampledMoments(*columns)
 
 

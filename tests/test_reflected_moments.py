@@ -72,7 +72,7 @@ def test_small_contexts_agree_with_a_product_rule(lam, mu, threshold, n_examples
 def test_one_example_or_two_are_averaged_whatever_the_head(scale, n_examples):
     # With weights w and 1/w, two examples have equal shares: the variance of a mean, 1/(3 N).
     moments = pair_moments(Head.from_scores(1.5 * scale, scale), 0.3, n_examples)
-    assert moments.mean_square_error == pytest.approx(1 / (3 * n_examples) + 0.09, rel=1e-14)
+    assert moments.mean_square_error == pytest.approx(1 / (3 * n_examples) + 0.09, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_many_examples_leave_the_spread_that_the_law_predicts():
     # N >> mu: RMS sqrt(l/(4 N mu)), far below the 1/mu of one head.
     head, n_examples = Head.from_tube(TUBE, 32.0), 65536
     rms = pair_moments(head, 0.0, n_examples).root_mean_square
-    assert rms == pytest.approx(np.sqrt(1 / (4 * n_examples * 32.0)), rel=2e-3)
+    assert rms == pytest.approx(np.sqrt(1 / (4 * n_examples * 32.0)), rel=2e-3, abs=0)
     assert rms < 0.02 * context_moments(head, 0.0, n_examples).root_mean_square
 
 
@@ -183,12 +183,14 @@ def test_averaged_over_thresholds_they_are_the_prior_averaged_risks(n_examples, 
 def test_in_the_interior_both_near_sqrt_2_l_over_n():
     for moments in (midpoint_moments, bayes_moments):
         rms = moments(0.3, 10**5, 2.0).root_mean_square
-        assert rms == pytest.approx(np.sqrt(2) * 2.0 / 10**5, rel=2e-5)
+        assert rms == pytest.approx(np.sqrt(2) * 2.0 / 10**5, rel=2e-5, abs=0)
 
 
 def test_sentinels_cure_the_ends():
-    assert midpoint_moments(1.0, 10**4).root_mean_square == pytest.approx(1.0, rel=1e-4)
-    assert bayes_moments(1.0, 10**4).root_mean_square == pytest.approx(np.sqrt(2) * 1e-4, rel=2e-4)
+    assert midpoint_moments(1.0, 10**4).root_mean_square == pytest.approx(1.0, rel=1e-4, abs=0)
+    assert bayes_moments(1.0, 10**4).root_mean_square == pytest.approx(
+        np.sqrt(2) * 1e-4, rel=2e-4, abs=0
+    )
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -221,3 +223,8 @@ def test_another_half_width_is_refused():
     for moments in (pair_moments, lambda *rest: pair_moments_sampled(*rest[:3], 10, 1, rest[3])):
         with pytest.raises(ValueError, match="one half width"):
             moments(Head.from_tube(TUBE, 30.0), 0.0, 10, Design(half_width=2.0))
+
+
+def test_one_head_threshold_and_size_draw_scalar_moments():
+    drawn = pair_moments_sampled(Head.from_tube(TUBE, 30.0), 0.3, 10, 100, rng=1)
+    assert np.shape(drawn.bias) == np.shape(drawn.bias_standard_error) == ()
