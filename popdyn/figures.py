@@ -35,6 +35,7 @@ CLAIMS = {
     4: "freeze_transfer",
     6: "convergence",
     7: "initialization",
+    8: "inference_noise",
     9: "matched_noise",
     10: "infinite_tasks",
     11: "symmetrization",
