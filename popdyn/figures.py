@@ -33,6 +33,7 @@ CLAIMS = {
     2: "population",
     3: "step_sizes",
     4: "freeze_transfer",
+    5: "scope",
     6: "convergence",
     7: "initialization",
     8: "inference_noise",
