@@ -1,5 +1,6 @@
 """The command that makes the figures: its files, what it refuses, and how it ends."""
 
+import io
 import json
 import os
 import re
@@ -148,6 +149,16 @@ def test_findings_go_to_stdout_as_a_table_and_talk_to_stderr(capsys, fake, tmp_p
         ["2", "never", "1", "nan"],
     ]
     assert seen.err == f"wrote {tmp_path / 'figure02.pdf'}\n"
+
+
+def test_a_terminal_is_told_which_figure_is_under_way(fake, monkeypatch, tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert one(tmp_path) == 0
+    assert re.match(r"figure 2, first \.\.\. \d+\.\d s\n", sys.stderr.getvalue())
 
 
 def test_findings_are_one_line_of_strict_json(capsys, fake, tmp_path):

@@ -31,8 +31,8 @@ def test_a_wide_interior_is_far_from_it_before_the_tube_is_reached(quick):
 
 
 def test_hitting_times_are_those_of_the_flow(quick):
-    # from (1.5, 5), by a solver of higher precision: tests/reference/flow.json
-    assert quick.hit_time == pytest.approx([3116.789421853, 46099.2326316], rel=1e-9)
+    # scale 10 from (1.5, 5), of tests/reference/flow.json
+    assert quick.hit_time[0] == pytest.approx(3116.789421863881, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("error", ["hit_error", "ratio_error", "gradient_error"])
@@ -68,8 +68,8 @@ def test_the_order_needed_is_read_between_the_orders_tried(quick):
         orders=np.array([[10, 20, 40]]),
         gradient_error=np.array([[1e-2, 1e-4, 1e-8]]),
     )
-    assert order_needed(straight, 1e-6) == pytest.approx([30.0], rel=1e-14)
-    assert order_needed(straight, 1e-1) == pytest.approx([5.0], rel=1e-14)
+    assert order_needed(straight, 1e-6) == pytest.approx([30.0], rel=1e-14, abs=0)
+    assert order_needed(straight, 1e-1) == pytest.approx([5.0], rel=1e-14, abs=0)
 
 
 def test_the_graded_rule_needs_no_growth(quick):
