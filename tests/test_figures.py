@@ -291,7 +291,7 @@ def test_a_crash_while_writing_leaves_no_record(fake, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "words"),
     {
-        "no such figure": (("--only", "13"), "figures are 2"),
+        "no such figure": (("--only", "13"), "figures are 1, 2"),
         "no numbers": (("--only", "two"), "wanted numbers of figures"),
         "no workers": (("--workers", "0"), "from 1 on"),
         "two places to compute": (("--workers", "2", "--scheduler", "tcp://x:1"), "not allowed"),
