@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from popdyn.dynamics.trajectory import Hit as Hit
     from popdyn.dynamics.trajectory import Trajectory as Trajectory
     from popdyn.moments import ContextMoments as ContextMoments
-    from popdyn.moments import SampledMoments as SampledMoments
     from popdyn.moments import context_moments as context_moments
-    from popdyn.moments import context_moments_sampled as context_moments_sampled
     from popdyn.noise import LabelFlips as LabelFlips
     from popdyn.noise import localized as localized
     from popdyn.noise import massart as massart
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from popdyn.reflected_moments import bayes_moments as bayes_moments
     from popdyn.reflected_moments import midpoint_moments as midpoint_moments
     from popdyn.reflected_moments import pair_moments as pair_moments
-    from popdyn.reflected_moments import pair_moments_sampled as pair_moments_sampled
     from popdyn.reflection import bayes_estimates as bayes_estimates
     from popdyn.reflection import midpoints as midpoints
     from popdyn.reflection import pair_predictions as pair_predictions
@@ -56,6 +53,9 @@ if TYPE_CHECKING:
     from popdyn.risk.finite_context import end_graded as end_graded
     from popdyn.risk.infinite_context import InfiniteContextRisk as InfiniteContextRisk
     from popdyn.risk.reflected_pair import ReflectedPairRisk as ReflectedPairRisk
+    from popdyn.sampled_moments import SampledMoments as SampledMoments
+    from popdyn.sampled_moments import context_moments_sampled as context_moments_sampled
+    from popdyn.sampled_moments import pair_moments_sampled as pair_moments_sampled
     from popdyn.sampling import cell_seed as cell_seed
     from popdyn.sampling import sample_contexts as sample_contexts
     from popdyn.sampling import sample_corpus as sample_corpus
@@ -81,7 +81,7 @@ _MODULES = {
     "LabelFlips": "popdyn.noise",
     "ProgressMoments": "popdyn.projected_gradient",
     "ReflectedPairRisk": "popdyn.risk.reflected_pair",
-    "SampledMoments": "popdyn.moments",
+    "SampledMoments": "popdyn.sampled_moments",
     "Trajectory": "popdyn.dynamics.trajectory",
     "TransferCurve": "popdyn.transfer_curve",
     "TwoTermFit": "popdyn.transfer_curve",
@@ -92,7 +92,7 @@ _MODULES = {
     "cell_seed": "popdyn.sampling",
     "certificate": "popdyn.certification",
     "context_moments": "popdyn.moments",
-    "context_moments_sampled": "popdyn.moments",
+    "context_moments_sampled": "popdyn.sampled_moments",
     "crossings": "popdyn.dynamics.hitting",
     "default_start": "popdyn.pretraining",
     "end_graded": "popdyn.risk.finite_context",
@@ -108,7 +108,7 @@ _MODULES = {
     "midpoint_moments": "popdyn.reflected_moments",
     "midpoints": "popdyn.reflection",
     "pair_moments": "popdyn.reflected_moments",
-    "pair_moments_sampled": "popdyn.reflected_moments",
+    "pair_moments_sampled": "popdyn.sampled_moments",
     "pair_predictions": "popdyn.reflection",
     "predictions": "popdyn.reflection",
     "pretrain": "popdyn.pretraining",

@@ -1,4 +1,4 @@
-"""Bias and mean square error of a head on contexts of n examples, exact and sampled (MODEL §6).
+"""Bias and mean square error of a head on contexts of n examples, exactly (MODEL §6).
 
     E[F - alpha]     = int n A1 phi^(n-1) dy
     E[(F - alpha)^2] = int n A2 phi^(n-1) + n (n-1) A1^2 phi^(n-2) dy
@@ -19,10 +19,9 @@ from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.quadrature import unit_scores
-from popdyn.sampling import Seed, count, sample_contexts
 from popdyn.weight_transform import G1, G2, example_panels, transform
 
-__all__ = ["ContextMoments", "SampledMoments", "context_moments", "context_moments_sampled"]
+__all__ = ["ContextMoments", "context_moments"]
 
 LARGEST_SCALE = 1e5  # of mu l: time and memory grow with it, here half a second and 200 MB
 
@@ -47,20 +46,6 @@ class ContextMoments:
     @property
     def root_mean_square(self) -> NDArray[float64]:
         return np.sqrt(self.mean_square_error)
-
-
-@dataclass(frozen=True, eq=False)
-class SampledMoments(ContextMoments):
-    """Moments estimated from drawn contexts.
-
-    Attributes
-    ----------
-    bias_standard_error, mean_square_error_standard_error : ndarray, shape (...)
-        Standard errors of the two estimates, themselves estimated from the sample.
-    """
-
-    bias_standard_error: NDArray[float64]
-    mean_square_error_standard_error: NDArray[float64]
 
 
 def context_moments(
@@ -108,81 +93,6 @@ def context_moments(
         (width * moments[0]).reshape(cells.shape),
         (width * (width * moments[1])).reshape(cells.shape),
     )
-
-
-def context_moments_sampled(
-    head: Head,
-    threshold: ArrayLike,
-    n_examples: ArrayLike,
-    n_contexts: int,
-    rng: Seed = None,
-    design: Design | None = None,
-) -> SampledMoments:
-    """The same moments from `n_contexts` drawn contexts for each cell, with standard errors.
-
-    Nothing but the definition of the predictor, as an independent check.
-
-    Parameters
-    ----------
-    head, threshold, n_examples, design
-        As in `context_moments`.
-    n_contexts : int
-        At least 2.
-    rng : Generator, SeedSequence, int or None
-        Source of the contexts.
-
-    Raises
-    ------
-    ValueError
-        As in `context_moments`, or if `n_contexts` is no whole number of at least 2.
-    """
-    n_contexts = count("n_contexts", n_contexts, least=2)
-    cells = _cells(head, threshold, n_examples, design)
-    generator = np.random.default_rng(rng)
-    lam = np.broadcast_to(head.label_score, cells.pair_shape).ravel()
-    mu = np.broadcast_to(head.scale, cells.pair_shape).ravel()
-    alpha = np.broadcast_to(np.asarray(threshold, dtype=float64), cells.pair_shape).ravel()
-    columns = np.empty((4, cells.sizes.size))
-    for cell, pair in enumerate(cells.pair):
-        errors = _sampled_errors(
-            lam[pair],
-            mu[pair],
-            alpha[pair],
-            int(cells.sizes[cell]),
-            n_contexts,
-            generator,
-            cells.design,
-        )
-        for row, sample in ((0, errors), (1, errors**2)):
-            columns[row, cell] = sample.mean()
-            columns[row + 2, cell] = sample.std(ddof=1) / np.sqrt(n_contexts)
-    bias, mean_square, bias_error, mean_square_error = columns.reshape(4, *cells.shape)
-    return SampledMoments(bias, mean_square, bias_error, mean_square_error)
-
-
-_CHUNK = 2**20  # examples drawn at a time
-
-
-def _sampled_errors(
-    lam: float,
-    mu: float,
-    alpha: float,
-    n_examples: int,
-    n_contexts: int,
-    rng: np.random.Generator,
-    design: Design,
-) -> NDArray[float64]:
-    """`F - alpha` on each of the drawn contexts."""
-    chunk = max(1, _CHUNK // n_examples)
-    errors = []
-    for first in range(0, n_contexts, chunk):
-        tasks = np.full(min(chunk, n_contexts - first), alpha)
-        contexts = sample_contexts(design, tasks, n_examples, rng)
-        scores = lam * contexts.labels + mu * (contexts.features - alpha)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        gaps = contexts.features - alpha
-        errors.append((weights * gaps).sum(axis=1) / weights.sum(axis=1))
-    return np.concatenate(errors)
 
 
 def unit_moments(

@@ -17,13 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.law_arguments import one_width
-from popdyn.moments import ContextMoments, SampledMoments, context_moments, context_sizes
+from popdyn.moments import ContextMoments, context_moments, context_sizes
 from popdyn.quadrature import unit_scores
-from popdyn.reflection import pair_predictions
-from popdyn.sampling import Seed, count, sample_contexts
 from popdyn.weight_transform import Panels, example_panels
 
-__all__ = ["bayes_moments", "midpoint_moments", "pair_moments", "pair_moments_sampled"]
+__all__ = ["bayes_moments", "midpoint_moments", "pair_moments"]
 
 LARGEST_SCALE = 256.0  # of mu l: time and memory grow like its cube and square
 
@@ -120,68 +118,6 @@ def _table(
 
 def _log(phi: NDArray[float64]) -> NDArray[float64]:
     return np.asarray(np.log(np.maximum(phi, 1e-300)))
-
-
-def pair_moments_sampled(
-    head: Head,
-    threshold: ArrayLike,
-    n_examples: ArrayLike,
-    n_contexts: int,
-    rng: Seed = None,
-    design: Design | None = None,
-) -> SampledMoments:
-    """The same moments from `n_contexts` drawn contexts for each cell, with standard errors.
-
-    At any scale. Nothing but the definition of the two predictors, as an independent check.
-
-    Parameters
-    ----------
-    head, threshold, n_examples, design
-        As in `context_moments`.
-    n_contexts : int
-        At least 2.
-    rng : Generator, SeedSequence, int or None
-        Source of the contexts.
-
-    Raises
-    ------
-    ValueError
-        As in `context_moments`, or if `n_contexts` is no whole number of at least 2.
-    """
-    n_contexts = count("n_contexts", n_contexts, least=2)
-    design = Design(head.half_width) if design is None else design
-    alpha, sizes = np.asarray(threshold, dtype=float64), context_sizes(n_examples)
-    cells = np.broadcast_arrays(head.label_score, head.scale, alpha, sizes)
-    generator = np.random.default_rng(rng)
-    columns = np.empty((4, *cells[0].shape))
-    for cell in np.ndindex(cells[0].shape):
-        lam, mu, task, n = (float(column[cell]) for column in cells)
-        one = Head.from_scores(lam, mu, head.half_width)
-        errors = _sampled_errors(one, task, int(n), n_contexts, generator, design)
-        for row, sample in ((0, errors), (1, errors**2)):
-            columns[(row, *cell)] = sample.mean()
-            columns[(row + 2, *cell)] = sample.std(ddof=1) / np.sqrt(n_contexts)
-    return SampledMoments(*columns)
-
-
-_CHUNK = 2**20  # examples drawn at a time
-
-
-def _sampled_errors(
-    head: Head,
-    threshold: float,
-    n_examples: int,
-    n_contexts: int,
-    rng: np.random.Generator,
-    design: Design,
-) -> NDArray[float64]:
-    chunk = max(1, _CHUNK // n_examples)
-    errors = []
-    for first in range(0, n_contexts, chunk):
-        tasks = np.full(min(chunk, n_contexts - first), threshold)
-        contexts = sample_contexts(design, tasks, n_examples, rng)
-        errors.append(pair_predictions(head, contexts) - threshold)
-    return np.concatenate(errors)
 
 
 def midpoint_moments(

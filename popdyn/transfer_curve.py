@@ -13,13 +13,9 @@ from popdyn.attention import limit_error
 from popdyn.coordinates import Head
 from popdyn.corpus import inside_interval
 from popdyn.design import Design
-from popdyn.moments import (
-    ContextMoments,
-    SampledMoments,
-    context_moments,
-    context_moments_sampled,
-)
+from popdyn.moments import ContextMoments, context_moments
 from popdyn.pretraining import Checkpoint, sampling_term
+from popdyn.sampled_moments import SampledMoments, context_moments_sampled
 from popdyn.sampling import Seed, count
 
 __all__ = ["TransferCurve", "TwoTermFit", "fit_two_terms", "transfer"]
@@ -60,6 +56,10 @@ class TransferCurve:
             array = getattr(self, field.name)
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrays come back from a pickle writeable: the constructor freezes them again.
+        return TransferCurve, tuple(getattr(self, field.name) for field in fields(self))
 
     def __repr__(self) -> str:
         return (

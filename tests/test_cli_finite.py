@@ -224,7 +224,7 @@ def test_misuse_is_refused_in_one_line_before_anything_is_computed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("popdyn.pretraining.gradient_descent", None)
     monkeypatch.setattr("popdyn.moments.unit_moments", None)
-    monkeypatch.setattr("popdyn.moments._sampled_errors", None)
+    monkeypatch.setattr("popdyn.sampled_moments._errors", None)
     line = complaint(capsys, 2, *argv)
     assert line.startswith("popdyn")
     assert "error:" in line

@@ -31,6 +31,7 @@ LAYERS = {
         "popdyn.context_derivatives",
         "popdyn.reflection",
         "popdyn.reflected_moments",
+        "popdyn.sampled_moments",
     ],
     "risk": [
         "popdyn.risk",

@@ -21,8 +21,9 @@ from popdyn.design import Design
 from popdyn.experiments.finding import Finding
 from popdyn.limit_laws import prior_averaged_risks
 from popdyn.moments import context_moments
-from popdyn.reflected_moments import bayes_moments, midpoint_moments, pair_moments_sampled
+from popdyn.reflected_moments import bayes_moments, midpoint_moments
 from popdyn.reflection import bayes_estimates, pair_predictions, predictions
+from popdyn.sampled_moments import pair_moments_sampled
 from popdyn.sampling import cell_seed, sample_corpus
 from popdyn.sweeping import CellResult, sweep
 
