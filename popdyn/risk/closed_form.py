@@ -153,7 +153,7 @@ class ClosedFormRisk:
     =========================== ======= ======== =======
     formula                       value gradient Hessian
     =========================== ======= ======== =======
-    `risk_near_origin`            5e-15    7e-15   2e-14
+    `risk_near_origin`            7e-16    7e-15   2e-14
     `risk_at_moderate_scale`      7e-15    6e-15   1e-14
     `risk_at_small_scale`       1.3e-15  1.3e-14   5e-14
     `risk_in_y` (low ratio)     1.4e-15    5e-15   4e-14

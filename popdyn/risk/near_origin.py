@@ -69,7 +69,8 @@ def _terms(mu: float) -> int:
 def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     """Risk and gradient for `-1 <= mu <= 1` where no boundary layer is thin.
 
-    The gradient is relatively accurate down to the smallest radius.
+    The gradient is relatively accurate down to the smallest radius; of the risk what is averaged
+    is its change from 1/3 at the origin.
     """
     sh = sinh(lam)
     half = sinh(0.5 * lam)
@@ -102,10 +103,10 @@ def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
         cov_change = (ch_1 * s1 + s1_change + sh * c1 - d_change * s1_0) * inverse - y * f
         var_change = (ch * c2 + sh * (s2 - s / 3.0)) * inverse - f * f
         w = _WEIGHTS[i]
-        value += w * (f - alpha) * (f - alpha)
+        value += w * f * (f - 2.0 * alpha)
         g_lam += w * (f * cov - alpha * cov_change)
         g_mu += w * (f * (1.0 / 3.0 + var_change) - alpha * var_change)
-    return 0.5 * value, g_lam, g_mu
+    return 1.0 / 3.0 + 0.5 * value, g_lam, g_mu
 
 
 @kernel
