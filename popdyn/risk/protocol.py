@@ -35,7 +35,9 @@ class Risk(Protocol):
 
 
 def require_half_width(risk: Risk, head: Head) -> None:
-    """Refuse a head that lives on another interval than the risk."""
+    """Refuse what is no head, and a head that lives on another interval than the risk."""
+    if not isinstance(head, Head):
+        raise ValueError(f"head must be a popdyn.Head, got {head!r}; use Head.from_scores(...)")
     if head.half_width != risk.half_width:
         raise ValueError(
             f"head must have the half width {risk.half_width!r} of the risk, got "
