@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from popdyn.risk.protocol import Risk
 
 __all__ = [
+    "METHODS",
     "CommandParser",
     "Commands",
     "UsageError",
@@ -27,6 +28,8 @@ __all__ = [
 # A token that starts like a negative number is a value and no option: "-1e-3", "-.5", "-inf".
 _NEGATIVE_NUMBER = re.compile(r"-\.?\d|-inf|-nan", re.IGNORECASE)
 
+# Those of the flow, which is not imported before it runs; a test holds the two lists together.
+METHODS = ("LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23")
 
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
@@ -146,8 +149,9 @@ def _route(text: str) -> str:
 def add_method_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
+        choices=METHODS,
         metavar="NAME",
-        default="LSODA",
+        default=METHODS[0],
         help="integrator, by scipy's name: LSODA (default), Radau, BDF, DOP853, RK45 or RK23",
     )
 

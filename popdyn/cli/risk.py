@@ -10,6 +10,7 @@ from popdyn.cli.parsing import (
     Commands,
     add_gradient_option,
     add_head_options,
+    add_method_option,
     coordinates_of,
     head_of,
     risk_of,
@@ -23,10 +24,12 @@ def add_to(commands: Commands) -> None:
         "risk",
         help="risk, gradient and Hessian at one head",
         description="Population risk, gradient and Hessian at one head; derivatives are with "
-        "respect to (label score, scale). Nothing is integrated in time, so there is no --method.",
+        "respect to (label score, scale). Nothing is integrated in time: --method is taken, as by "
+        "the other commands, and changes nothing.",
     )
     add_head_options(parser)
     add_gradient_option(parser)
+    add_method_option(parser)
     parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
     parser.set_defaults(run=_run)
 
