@@ -86,9 +86,11 @@ def hitting_time(
 
     A negative scale asks for `{mu <= scale}`, the mirror image. A head that is there already has
     entered at time 0. The search always ends, also without `t_end`: at the entrance; where the
-    head is stationary; where the flow has gone to the other side for good, that is to a scale of
-    the other sign with `|mu| l >= 10` and the label score beyond the endpoint, `|lam| >= |mu| l`,
-    from where it runs along the tube; at time 1e300.
+    head is stationary, that is where the gradient is 0, or the risk convex, its minimum nearer than
+    1e-12 of the head and 30 relaxation times of the slowest mode gone by; where the flow has gone
+    to the other side for good, that is to a scale of the other sign with `|mu| l >= 10` and the
+    label score beyond the endpoint, `|lam| >= |mu| l`, from where it runs along the tube; at time
+    1e300.
 
     Parameters
     ----------
