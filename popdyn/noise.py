@@ -86,7 +86,7 @@ def massart(probability: float) -> LabelFlips:
     >>> from popdyn.design import Design
     >>> head = Head.from_scores(1.0, 3.0)
     >>> print(limit_error(head, 0.2, Design(noise=massart(0.01))).round(6))
-    0.238953
+    0.207584
     """
     return LabelFlips(_Homogeneous(_probability(probability)))
 
