@@ -1,10 +1,12 @@
 """What a design takes and what it refuses."""
 
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 
+import popdyn
 from popdyn import Design
 
 
@@ -77,3 +79,45 @@ def test_a_design_of_functions_pickles_with_its_mirror_image():
 
 def lambda_free_density(x):
     return (2 + x) / 8
+
+
+# --- named densities ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("half_width", [1e-50, 0.5, 1.0, 1e50])
+@pytest.mark.parametrize(("name", "make"), [("tilted", popdyn.tilted), ("wavy", popdyn.wavy)])
+def test_a_named_density_is_its_function_on_any_interval(name, make, half_width):
+    design = Design(half_width, feature_density=name, threshold_density=name)
+    assert design.feature_density == design.threshold_density == make(0.3, half_width)
+    assert Design(half_width, feature_density=make(-1.0, half_width)) != design
+    x = np.linspace(-1, 1, 7)
+    formula = {"tilted": tilted, "wavy": wavy}[name](x)
+    found = half_width * design.feature_density(half_width * x)
+    np.testing.assert_allclose(found, formula, rtol=1e-15)
+
+
+def test_the_uniform_density_has_a_name():
+    assert Design(feature_density="uniform") == Design()
+    assert Design(feature_density="uniform").is_uniform
+
+
+def test_a_design_of_names_pickles():
+    design = Design(2.0, feature_density="wavy", threshold_density="tilted")
+    assert pickle.loads(pickle.dumps(design.mirrored)).mirrored == design
+    assert dataclasses.replace(design, threshold_density=None) == Design(2.0, "wavy")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Design(feature_density="beta"), "feature_density must be .* got 'beta'"),
+        (lambda: Design(threshold_density=""), "threshold_density must be 'uniform', .* got ''"),
+        (lambda: popdyn.tilted(1.1), "slope must be a number from -1 to 1, got 1.1"),
+        (lambda: popdyn.wavy("high"), "amplitude must be a number from -1 to 1, got 'high'"),
+        (lambda: popdyn.wavy(np.nan), "amplitude must be a number from -1 to 1, got nan"),
+        (lambda: popdyn.tilted(0.3, 0.0), "half_width must be one positive finite number, got 0.0"),
+    ],
+)
+def test_an_unknown_name_or_a_strange_share_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

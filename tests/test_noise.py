@@ -200,7 +200,7 @@ def test_large_contexts_reach_the_infinite_one_at_the_rate_one_over_n(law):
     head, design = Head.from_tube(LOG_2, 12.0), Design(noise=law)
     limit = limit_error(head, 0.2, design)
     departure = np.abs(context_moments(head, 0.2, [10**6, 10**7], design).bias - limit)
-    assert departure[0] / departure[1] == pytest.approx(10, rel=0.1)
+    assert departure[0] / departure[1] == pytest.approx(10, rel=0.1, abs=0)
 
 
 # --- infinite contexts ----------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_flips_that_die_out_are_seen_wherever_their_positives_weigh_most():
     mu, width = 100.0, 0.1
     law = LabelFlips(lambda d: 0.4 * np.exp(-((d / width) ** 2)))
     error = limit_error(Head.from_scores(110.0, mu), -0.2, Design(noise=law))
-    assert error == pytest.approx(mu * width**2 / 2, rel=1e-6)
+    assert error == pytest.approx(mu * width**2 / 2, rel=1e-6, abs=0)
 
 
 def test_flips_of_probability_zero_are_no_noise():
@@ -290,7 +290,7 @@ def test_flips_of_probability_zero_are_no_noise():
             limit_error(head, 0.3, Design(feature_density=density, noise=noise))
             for noise in (None, localized(0.0, 0.1))
         )
-        assert noisy == pytest.approx(clean, rel=1e-13)
+        assert noisy == pytest.approx(clean, rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("half_width", [1e-50, 0.25, 1e50])
@@ -299,14 +299,14 @@ def test_the_error_scales_with_the_interval(half_width):
     head = Head.from_scores(3.0, 4.0 / half_width, half_width=half_width)
     error = limit_error(head, 0.3 * half_width, design) / half_width
     unit = limit_error(Head.from_scores(3.0, 4.0), 0.3, Design(noise=localized(0.3, 0.1)))
-    assert error == pytest.approx(unit, rel=1e-14)
+    assert error == pytest.approx(unit, rel=1e-14, abs=0)
 
 
 def test_an_asymmetric_law_is_mirrored_with_the_head():
     design = Design(feature_density="tilted", noise=LabelFlips(lopsided, (-0.1, 0.3)))
     head = Head.from_scores([1.0, 7.5], [3.0, 5.0])
     mirrored = limit_error(head.reflected, -0.3, design.mirrored)
-    assert mirrored == pytest.approx(-limit_error(head, 0.3, design), rel=1e-14)
+    assert mirrored == pytest.approx(-limit_error(head, 0.3, design), rel=1e-14, abs=0)
 
 
 def test_heads_and_thresholds_broadcast():
