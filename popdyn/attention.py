@@ -19,7 +19,7 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.compiled import kernel
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.design import Density, Design
 from popdyn.exponentials import exponential_law
 from popdyn.quadrature import legendre_rule, unit_scores
@@ -340,6 +340,7 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     >>> limit_error(head, [-1, -0.999, 0, 0.999, 1]).round(12).tolist()
     [1.99875, 1.99775, 0.99875, -0.00125, -0.00125]
     """
+    require_head(head)
     width = head.half_width
     if design is not None and design.half_width != width:
         raise ValueError(

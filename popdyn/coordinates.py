@@ -7,7 +7,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Head"]
+__all__ = ["Head", "require_head"]
 
 _SPLITTER = 2.0**27 + 1.0  # Veltkamp's constant: cuts a double into two halves of 26 bits
 _BEYOND = 2.0**200  # a term so much larger than a product of order one that it absorbs it
@@ -177,6 +177,12 @@ class Head:
 
     def _scores(self) -> tuple[Any, Any, Any]:
         return self.label_score, self.excess, self.scale
+
+
+def require_head(head: object) -> None:
+    """Refuse what is no head."""
+    if not isinstance(head, Head):
+        raise ValueError(f"head must be a popdyn.Head, got {head!r}; use Head.from_scores(...)")
 
 
 def _checked(

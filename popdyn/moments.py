@@ -16,7 +16,7 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.compiled import kernel
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.design import Design
 from popdyn.quadrature import unit_scores
 from popdyn.weight_transform import G1, G2, example_panels, transform
@@ -158,6 +158,7 @@ class _Cells(NamedTuple):
 def _cells(
     head: Head, threshold: ArrayLike, n_examples: ArrayLike, design: Design | None
 ) -> _Cells:
+    require_head(head)
     width = head.half_width
     design = Design(width) if design is None else design
     if design.half_width != width:

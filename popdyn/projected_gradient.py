@@ -29,7 +29,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.moments import require_moderate
 from popdyn.risk.finite_context import end_graded
 from popdyn.sampling import count
@@ -79,6 +79,7 @@ def progress_direction(head: Head) -> NDArray[float64]:
 
     Along it the excess grows like `log mu`: the tube coordinate stays (MODEL §6).
     """
+    require_head(head)
     with np.errstate(divide="ignore"):
         by_scale = head.half_width + 1.0 / np.asarray(head.scale)
     return np.stack([by_scale, np.ones_like(by_scale)], axis=-1)
@@ -111,6 +112,7 @@ def progress_moments(head: Head, n_examples: int) -> ProgressMoments:
     >>> print(f"{moments.mean:.4e} {moments.standard_deviation:.4e}")
     -2.3365e-03 7.8531e-03
     """
+    require_head(head)
     n_examples = count("n_examples", n_examples)
     lam, delta, mu = (np.ravel(score) for score in require_moderate(head))
     if not (mu >= _LEAST_SCALE).all():

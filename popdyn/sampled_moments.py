@@ -12,7 +12,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.corpus import Corpus
 from popdyn.design import Design
 from popdyn.moments import ContextMoments, context_sizes
@@ -91,6 +91,7 @@ def _moments(
     rng: Seed,
     design: Design | None,
 ) -> SampledMoments:
+    require_head(head)
     n_contexts = count("n_contexts", n_contexts, least=2)
     design = Design(head.half_width) if design is None else design
     alpha, sizes = np.asarray(threshold, dtype=float64), context_sizes(n_examples)

@@ -37,6 +37,7 @@ from popdyn import (
     gradient_flow,
     hitting_time,
     limit_error,
+    progress_direction,
     progress_moments,
     sample_corpus,
     transfer,
@@ -216,6 +217,52 @@ NO_HEAD = (1.5, 5.0)
 def test_two_numbers_in_place_of_a_head_are_refused_by_name(risk, method):
     with pytest.raises(ValueError, match=r"head must be a popdyn\.Head, got \(1\.5, 5\.0\)"):
         getattr(risk, method)(NO_HEAD)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: limit_error(NO_HEAD, 0.0),
+        lambda: context_moments(NO_HEAD, 0.0, 4),
+        lambda: context_moments_sampled(NO_HEAD, 0.0, 4, 10),
+        lambda: progress_direction(NO_HEAD),
+        lambda: progress_moments(NO_HEAD, 4),
+        lambda: gradient_flow(RISK, NO_HEAD, 1.0),
+        lambda: gradient_descent(RISK, NO_HEAD, 1.0, 1),
+    ],
+    ids=["error", "moments", "sampled", "direction", "progress", "flow", "descent"],
+)
+def test_two_numbers_in_place_of_a_head_are_refused_by_every_function(call):
+    with pytest.raises(ValueError, match=r"head must be a popdyn\.Head, got \(1\.5, 5\.0\)"):
+        call()
+
+
+@pytest.mark.parametrize("risk", [3, ClosedFormRisk], ids=["number", "class"])
+@pytest.mark.parametrize(
+    "evolve",
+    [
+        lambda risk: gradient_flow(risk, START, 1.0),
+        lambda risk: gradient_descent(risk, START, 1.0, 1),
+        lambda risk: hitting_time(risk, START, scale=9.0),
+        lambda risk: crossings(risk, START, scale=9.0, t_end=1.0),
+    ],
+    ids=["flow", "descent", "hit", "crossings"],
+)
+def test_what_is_no_risk_is_refused_by_name(evolve, risk):
+    with pytest.raises(ValueError, match=r"risk must be a risk such as ClosedFormRisk\(\), got"):
+        evolve(risk)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale_levels": 6.0}, "scale_levels must be a list of scales, got 6"),
+        ({"callback": 3}, "callback must be callable .* got 3"),
+    ],
+)
+def test_a_single_level_and_a_callback_that_is_none_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        gradient_flow(RISK, START, 1.0, **options)
 
 
 # --- finite contexts ------------------------------------------------------------------------------

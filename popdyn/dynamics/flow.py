@@ -81,6 +81,10 @@ def gradient_flow(
     """
     end = checked_time("t_end", t_end)
     times = None if t_eval is None else _checked_times(t_eval, end)
+    if np.ndim(scale_levels) != 1:
+        raise ValueError(f"scale_levels must be a list of scales, got {scale_levels!r}")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be callable as callback(t, head), got {callback!r}")
     entrances = [ScaleEntrance(level) for level in scale_levels]
     integration = Integration(
         risk, head, end, method=method, rtol=rtol, atol=atol, max_steps=max_steps

@@ -13,7 +13,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from scipy import integrate
 
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.dynamics.charts import Chart, Clock, Field, LinearChart, TubeChart, chart_at
 from popdyn.risk.protocol import Risk, require_half_width
 
@@ -331,8 +331,9 @@ def _as_float(number: Any) -> float:
 
 def require_one_head(risk: Risk, head: Head) -> None:
     """Refuse what is not one head of the half width of the risk."""
-    if not isinstance(head, Head):
-        raise ValueError(f"head must be a popdyn.Head, got {head!r}")
+    if isinstance(risk, type) or not hasattr(risk, "value_and_gradient"):
+        raise ValueError(f"risk must be a risk such as ClosedFormRisk(), got {risk!r}")
+    require_head(head)
     if head.shape:
         raise ValueError(f"head must be one head, got heads of shape {head.shape}; loop over them")
     require_half_width(risk, head)

@@ -5,7 +5,7 @@ from typing import Protocol
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 
 __all__ = ["Risk", "require_half_width"]
 
@@ -36,8 +36,7 @@ class Risk(Protocol):
 
 def require_half_width(risk: Risk, head: Head) -> None:
     """Refuse what is no head, and a head that lives on another interval than the risk."""
-    if not isinstance(head, Head):
-        raise ValueError(f"head must be a popdyn.Head, got {head!r}; use Head.from_scores(...)")
+    require_head(head)
     if head.half_width != risk.half_width:
         raise ValueError(
             f"head must have the half width {risk.half_width!r} of the risk, got "
