@@ -27,9 +27,11 @@ def kernel(function: Callable[P, T]) -> Callable[P, T]:
     try:
         compiled = numba.njit(cache=True, **options)(function)
         # Numba renews a cached kernel when its own file changes, but not when that of a kernel it
-        # calls does, and would go on with the old code after an update: stamp it with them all.
+        # calls does, and would go on with the old code after an update: stamp it with them all. The
+        # code of a file that was imported under another name cannot be loaded under its own.
         file = compiled._cache._cache_file
-        file._source_stamp = (file._source_stamp, _kernel_sources(function.__code__.co_filename))
+        sources = _kernel_sources(function.__code__.co_filename)
+        file._source_stamp = (file._source_stamp, sources, function.__module__)
     except (RuntimeError, AttributeError):  # no folder to write to; a Numba that cannot be stamped
         compiled = numba.njit(**options)(function)
     return cast(Callable[P, T], compiled)

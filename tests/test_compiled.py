@@ -75,3 +75,11 @@ def test_kernels_work_where_neither_the_package_nor_the_home_can_be_written(pack
 
 def test_kernels_work_where_the_cache_folder_that_was_asked_for_cannot_be_made(package):
     assert outer_of_three(package, NUMBA_CACHE_DIR=os.devnull + "/cache").startswith("7.0")
+
+
+def test_a_file_imported_under_another_name_leaves_no_code_that_cannot_be_loaded(package):
+    # As by `python -m doctest smallpackage/outer.py`.
+    code = "import sys; sys.path.insert(0, 'smallpackage'); import outer; print(outer.outer(3.0))"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=package.parent)
+    assert outer_of_three(package) == "7.0 0"
+    assert outer_of_three(package) == "7.0 1"
