@@ -25,7 +25,7 @@ def test_a_head_of_features_alone_predicts_near_the_upper_end(threshold):
 @pytest.mark.parametrize("scale", [5.0, 100.0, 1e6])
 def test_without_a_positive_example_the_error_stays_near_the_width(scale):
     error = limit_error(Head.from_ratio(1.5, scale), -1.0)
-    assert error == pytest.approx(-2 / np.expm1(-2 * scale) - 1 / scale, rel=1e-15)
+    assert error == pytest.approx(-2 / np.expm1(-2 * scale) - 1 / scale, rel=1e-15, abs=0)
 
 
 def test_the_origin_predicts_the_mean_feature():
@@ -54,7 +54,7 @@ def test_the_closed_form_is_exact_everywhere(case, threshold):
     make = Head.from_excess if name == "excess" else Head.from_scores
     exact = float(ArbitraryPrecisionRisk().limit_error(threshold, **case))
     assert limit_error(make(case[name], case["scale"]), threshold) == pytest.approx(
-        exact, rel=TOLERANCE
+        exact, rel=TOLERANCE, abs=0
     )
 
 
@@ -96,7 +96,7 @@ EXACT = {
 def test_any_density_gives_the_error_of_the_definition(law, scores, threshold):
     density, exact = EXACT[law]
     error = limit_error(Head.from_scores(*scores), threshold, Design(feature_density=density))
-    assert error == pytest.approx(by_definition(exact, *scores, threshold), rel=TOLERANCE)
+    assert error == pytest.approx(by_definition(exact, *scores, threshold), rel=TOLERANCE, abs=0)
 
 
 @pytest.mark.parametrize("design", [None, Design(), Design(feature_density=wavy)])
@@ -109,7 +109,7 @@ def test_the_reflected_head_errs_the_other_way_on_the_mirrored_task(design):
 def test_an_asymmetric_density_is_mirrored_with_the_head():
     design, head = Design(feature_density=tilted), Head.from_scores(1.0, 3.0)
     mirrored = limit_error(head.reflected, -0.3, design.mirrored)
-    assert mirrored == pytest.approx(-limit_error(head, 0.3, design), rel=1e-15)
+    assert mirrored == pytest.approx(-limit_error(head, 0.3, design), rel=1e-15, abs=0)
 
 
 @pytest.mark.parametrize("half_width", [1e-50, 0.25, 1e50])
@@ -117,7 +117,7 @@ def test_the_error_scales_with_the_interval(half_width):
     head = Head.from_scores(3.0, 4.0 / half_width, half_width=half_width)
     error = limit_error(head, 0.3 * half_width)
     exact = half_width * limit_error(Head.from_scores(3.0, 4.0), 0.3)
-    assert error == pytest.approx(exact, rel=TOLERANCE)
+    assert error == pytest.approx(exact, rel=TOLERANCE, abs=0)
 
 
 @pytest.mark.parametrize("design", [None, Design(feature_density=wavy)])
@@ -128,7 +128,7 @@ def test_threshold_and_head_broadcast(design):
     assert errors.shape == (3, 2)
     one = limit_error(Head.from_scores(2.0, -4.0), 0.25, design)
     assert np.shape(one) == ()
-    assert errors[1, 1] == pytest.approx(one, rel=1e-15)
+    assert errors[1, 1] == pytest.approx(one, rel=1e-15, abs=0)
 
 
 @pytest.mark.parametrize("threshold", [1.0000001, -3.0, np.nan, np.inf, [0.0, -1.5]])

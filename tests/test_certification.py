@@ -56,7 +56,9 @@ def test_heads_are_those_of_the_population_flow(of_256):
     flow = gradient_flow(ClosedFormRisk(), default_start(), 1e8, scale_levels=of_256.scales)
     for i, hit in enumerate(flow.hits):
         assert of_256.heads.excess[i] == pytest.approx(hit.head.excess, abs=FLOW_TOLERANCE)
-    assert of_256.scales == pytest.approx([8.0, 12.0, 20.0, 32.0, 50.0, 80.0], rel=FLOW_TOLERANCE)
+    assert of_256.scales == pytest.approx(
+        [8.0, 12.0, 20.0, 32.0, 50.0, 80.0], rel=FLOW_TOLERANCE, abs=0
+    )
 
 
 def test_the_certified_scale_is_the_last_of_the_levels_that_hold(of_256):
@@ -79,7 +81,7 @@ def test_a_certificate_may_fail_at_once_or_nowhere():
 
 def test_default_levels_run_to_the_size_of_the_corpus():
     found = certificate(drawn(4, 32))
-    assert found.scales == pytest.approx(8.0 * 2.0 ** (np.arange(5) / 4), rel=FLOW_TOLERANCE)
+    assert found.scales == pytest.approx(8.0 * 2.0 ** (np.arange(5) / 4), rel=FLOW_TOLERANCE, abs=0)
 
 
 def test_deviations_do_not_depend_on_the_unit_of_length():
@@ -88,7 +90,7 @@ def test_deviations_do_not_depend_on_the_unit_of_length():
     one = certificate(unit, start=Head.from_excess(2.0, 8.0), scales=[8.0])
     other = certificate(wide, start=Head.from_excess(2.0, 4.0, 2.0), scales=[4.0])
     for name in ("deviation", "expected_deviation", "expected_spread"):
-        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=ROUNDING)
+        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=ROUNDING, abs=0)
 
 
 # --- along a trajectory ---------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_mean_and_spread_over_corpora_are_as_predicted(n_tasks, n_examples):
 
 def test_the_predicted_spread_falls_like_the_root_of_the_number_of_tasks():
     few, many = (certificate(drawn(m, 16), start=ON_TUBE, scales=[8.0]) for m in (50, 800))
-    assert few.expected_spread / many.expected_spread == pytest.approx(4.0, rel=ROUNDING)
+    assert few.expected_spread / many.expected_spread == pytest.approx(4.0, rel=ROUNDING, abs=0)
     assert few.expected_deviation == many.expected_deviation
 
 
@@ -233,7 +235,7 @@ def test_the_responsible_tasks_are_the_fewest_that_make_the_difference():
     count = found.responsible_tasks.size
     assert found.responsible_tasks.tolist() == order[:count].tolist()
     assert found.responsible_shares == pytest.approx(
-        errors[order[:count]] / errors.sum(), rel=ROUNDING
+        errors[order[:count]] / errors.sum(), rel=ROUNDING, abs=0
     )
     assert abs(errors[order[count:]].sum()) <= allowed < abs(errors[order[count - 1 :]].sum())
 

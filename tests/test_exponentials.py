@@ -32,7 +32,7 @@ def test_mass_mean_variance_and_slope_are_those_of_the_law(z):
 
 @pytest.mark.parametrize("z", [0.0, 1e-300])
 def test_the_law_of_a_vanishing_rate_is_uniform(z):
-    assert exponential_law(z)[:3] == (1.0, 0.5, pytest.approx(1 / 12, rel=1e-15))
+    assert exponential_law(z)[:3] == (1.0, 0.5, pytest.approx(1 / 12, rel=1e-15, abs=0))
     assert mass(z) == 1.0
 
 
@@ -50,5 +50,5 @@ def test_changes_from_the_uniform_law_keep_their_relative_precision(z):
 
 def test_changes_are_linear_and_quadratic_where_all_else_underflows():
     mean, variance, log_mass = changes_from_uniform(1e-300)
-    assert mean == pytest.approx(-1e-300 / 12, rel=1e-15)
+    assert mean == pytest.approx(-1e-300 / 12, rel=1e-15, abs=0)
     assert variance == log_mass == 0.0

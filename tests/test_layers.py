@@ -13,6 +13,7 @@ LAYERS = {
         "popdyn.compiled",
         "popdyn.polylog",
         "popdyn.exponentials",
+        "popdyn.ball_polylog",
     ],
     "model": [
         "popdyn.coordinates",
@@ -50,6 +51,9 @@ LAYERS = {
         "popdyn.risk.finite_context",
         "popdyn.risk.risk_jets",
         "popdyn.risk.arbitrary_precision",
+        "popdyn.closed_form_balls",
+        "popdyn.integrated_balls",
+        "popdyn.enclosures",
         "popdyn.projected_gradient",
     ],
     "dynamics": [

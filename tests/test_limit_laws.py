@@ -59,8 +59,8 @@ def test_prior_averaged_risks_are_those_derived(derived, n_examples):
 def test_a_head_reads_one_example_as_if_it_were_the_threshold():
     # Threshold and example are two independent uniform points: E (x - alpha)^2 = 2 Var = 2 l^2/3.
     head, pair, bayes = limit_laws.prior_averaged_risks(1, HALF_WIDTH)
-    assert head == pair == pytest.approx(2 * HALF_WIDTH**2 / 3, rel=1e-15)
-    assert bayes == pytest.approx(HALF_WIDTH**2 / 6, rel=1e-15)
+    assert head == pair == pytest.approx(2 * HALF_WIDTH**2 / 3, rel=1e-15, abs=0)
+    assert bayes == pytest.approx(HALF_WIDTH**2 / 6, rel=1e-15, abs=0)
 
 
 def test_a_density_with_equal_ends_has_the_center_of_the_uniform_one():

@@ -44,7 +44,9 @@ def checkpoint_of(size: int, replicate: int) -> Checkpoint:
 def test_the_stopping_scale_is_the_proxy_of_the_smaller_number(size):
     wanted = 2.5 * size / np.log(size) ** 2
     assert stopping_scale(size, 10**6) == stopping_scale(10**6, size)
-    assert stopping_scale(size, size, half_width=2.0) == pytest.approx(wanted / 2.0, rel=1e-15)
+    assert stopping_scale(size, size, half_width=2.0) == pytest.approx(
+        wanted / 2.0, rel=1e-15, abs=0
+    )
 
 
 def test_the_stopping_scale_grows_with_the_corpus_from_one_task_on():
@@ -59,7 +61,7 @@ def test_the_default_start_is_that_of_the_experiments():
 @pytest.mark.parametrize("half_width", [0.1, 0.5, 3.0])
 def test_the_default_start_is_as_far_above_the_tube_at_every_half_width(half_width):
     start, unit = default_start(half_width), default_start()
-    assert start.scale * half_width == pytest.approx(8.0, rel=1e-15)
+    assert start.scale * half_width == pytest.approx(8.0, rel=1e-15, abs=0)
     above = start.tube - tube_limit(half_width)
     assert above == pytest.approx(unit.tube - tube_limit(), abs=1e-14)
 
@@ -68,8 +70,8 @@ def test_the_step_budget_is_three_times_the_steps_of_the_population():
     checkpoint = checkpoint_of(256, 0)
     start, until = checkpoint.start, checkpoint.stopping_scale
     population = gradient_descent(ClosedFormRisk(), start, 100.0, 10**5, until_scale=until)
-    assert checkpoint.step_size == pytest.approx(100.0, rel=1e-15)
-    assert checkpoint.step_budget == pytest.approx(3 * population.n_steps, rel=DISCRETE)
+    assert checkpoint.step_size == pytest.approx(100.0, rel=1e-15, abs=0)
+    assert checkpoint.step_budget == pytest.approx(3 * population.n_steps, rel=DISCRETE, abs=0)
 
 
 @pytest.mark.parametrize("size", [64, 128, 256])
@@ -98,8 +100,8 @@ def test_the_head_is_that_of_plain_descent_on_the_corpus():
         step = 100.0 * risk.gradient(head)
         head = Head.from_scores(head.label_score - step[0], head.scale - step[1])
     # rounding of a few steps
-    assert checkpoint.head.scale == pytest.approx(head.scale, rel=1e-13)
-    assert checkpoint.head.label_score == pytest.approx(head.label_score, rel=1e-13)
+    assert checkpoint.head.scale == pytest.approx(head.scale, rel=1e-13, abs=0)
+    assert checkpoint.head.label_score == pytest.approx(head.label_score, rel=1e-13, abs=0)
 
 
 def test_a_few_corpora_of_64_tasks_fall_short_and_have_tasks_without_positives():
@@ -137,7 +139,9 @@ def test_another_half_width_is_trained_in_its_own_units():
     checkpoint = pretrain(corpus_of(128, 0, half_width=0.5))
     assert checkpoint.reached
     assert checkpoint.half_width == checkpoint.head.half_width == 0.5
-    assert checkpoint.stopping_scale == pytest.approx(2 * stopping_scale(128, 128), rel=1e-15)
+    assert checkpoint.stopping_scale == pytest.approx(
+        2 * stopping_scale(128, 128), rel=1e-15, abs=0
+    )
 
 
 def test_start_step_and_scale_may_be_given():

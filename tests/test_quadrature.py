@@ -47,7 +47,7 @@ heads = pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
 @heads
 def test_graded_weights_sum_to_one_and_distances_to_the_width(head):
     lower, upper, weights, _ = boundary_graded()(head)
-    assert weights.sum() == pytest.approx(1.0, rel=1e-14)  # measured 2e-15
+    assert weights.sum() == pytest.approx(1.0, rel=1e-14, abs=0)  # measured 2e-15
     np.testing.assert_allclose(lower + upper, 2 * head.half_width, rtol=1e-15)
     assert (lower > 0).all() and (upper > 0).all() and (weights >= 0).all()
 
@@ -79,7 +79,7 @@ def test_the_graded_rule_resolves_the_layer_at_either_end(width, scale, end):
         nodes = boundary_graded()(Head.from_scores(log_width, scale))
         distance = nodes.upper
     mean = nodes.weights @ (1 + distance / width) ** -2.0
-    assert mean == pytest.approx(width / (width + 2), rel=3e-15)  # measured 9e-16
+    assert mean == pytest.approx(width / (width + 2), rel=3e-15, abs=0)  # measured 9e-16
 
 
 @pytest.mark.parametrize("scale", [0.5, 30.0, 1e3, 1e9, 1e15])
@@ -87,7 +87,7 @@ def test_the_graded_rule_resolves_the_attention_window(scale):
     nodes = boundary_graded()(Head.from_tube(C_STAR, scale))
     mean = nodes.weights @ np.exp(-scale * nodes.lower)
     exact = -np.expm1(-2 * scale) / (2 * scale)
-    assert mean == pytest.approx(exact, rel=3e-15)  # measured 7e-16
+    assert mean == pytest.approx(exact, rel=3e-15, abs=0)  # measured 7e-16
 
 
 def test_a_mirrored_head_swaps_the_ends_of_the_graded_rule():
@@ -123,7 +123,7 @@ def test_gauss_legendre_integrates_polynomials_of_degree_two_n_minus_one(order):
     for degree in {0, 1, order, 2 * order - 1}:
         mean = 0.5 * weights @ (0.5 * distances) ** degree
         # powers of rounded nodes: measured 2e-14 at degree 2001
-        assert mean == pytest.approx(1 / (degree + 1), rel=1e-15 * (2 + degree))
+        assert mean == pytest.approx(1 / (degree + 1), rel=1e-15 * (2 + degree), abs=0)
 
 
 @pytest.mark.parametrize("order", [2, 20, 101, 2000])
@@ -148,7 +148,7 @@ def test_gauss_legendre_nodes_are_symmetric(order):
     nodes = gauss_legendre(order)(Head.from_scores(0.0, 0.0, half_width=2.0))
     np.testing.assert_allclose(nodes.lower + nodes.upper, 4.0, rtol=1e-15)
     np.testing.assert_array_equal(nodes.weights, nodes.weights[::-1])
-    assert nodes.weights.sum() == pytest.approx(1.0, rel=1e-15)
+    assert nodes.weights.sum() == pytest.approx(1.0, rel=1e-15, abs=0)
 
 
 def test_an_unresolved_layer_warns_and_names_the_order_needed():

@@ -187,7 +187,10 @@ def test_an_error_of_two_terms_is_found_again():
     fit = fit_two_terms(
         [dataclasses.replace(curve, root_mean_square=np.tile(error, (3, 1))), other]
     )
-    assert (fit.A, fit.B) == (pytest.approx(0.5, rel=1e-12), pytest.approx(2.0, rel=1e-12))
+    assert (fit.A, fit.B) == (
+        pytest.approx(0.5, rel=1e-12, abs=0),
+        pytest.approx(2.0, rel=1e-12, abs=0),
+    )
     assert fit.residual < 1e-12
     np.testing.assert_allclose(fit.predicted(128, SIZES), error, rtol=1e-12)
 

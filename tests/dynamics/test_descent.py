@@ -66,7 +66,7 @@ def test_too_large_a_step_from_below_the_tube_throws_the_scale_below_zero():
 def test_a_step_above_the_stability_limit_may_converge_all_the_same():
     limit = 8.0**3 / 2.0
     largest = np.linalg.eigvalsh(POPULATION.hessian(ON_TUBE))[-1]
-    assert 2.0 / largest == pytest.approx(limit, rel=0.3)  # of leading order at large scale
+    assert 2.0 / largest == pytest.approx(limit, rel=0.3, abs=0)  # of leading order at large scale
     trajectory = gradient_descent(POPULATION, ON_TUBE, 600, 40_000)
     assert trajectory.success
     assert growth(trajectory, 600) == pytest.approx(3.8888, abs=6e-5)
@@ -89,7 +89,9 @@ def test_small_steps_follow_the_flow():
         float(gradient_descent(POPULATION, start, end / n, n).stop_head.scale - flow.scale)
         for n in (2000, 4000)
     ]
-    assert off[0] / off[1] == pytest.approx(2.0, rel=0.01)  # the error is of the order of the step
+    assert off[0] / off[1] == pytest.approx(
+        2.0, rel=0.01, abs=0
+    )  # the error is of the order of the step
 
 
 # --- the loop -------------------------------------------------------------------------------------
@@ -163,8 +165,8 @@ def test_a_corpus_run_is_that_of_extended_precision():
     excess, scale = extended_descent(corpus, start, 1000.0, 300)
     assert abs(scale - 200.0) > 0.1
     # Measured: the last digit, also after 3000 steps.
-    assert run.stop_head.scale == pytest.approx(scale, rel=3e-16)
-    assert run.stop_head.excess == pytest.approx(excess, rel=3e-16)
+    assert run.stop_head.scale == pytest.approx(scale, rel=3e-16, abs=0)
+    assert run.stop_head.excess == pytest.approx(excess, rel=3e-16, abs=0)
 
 
 def test_updates_below_the_rounding_of_the_scale_add_up():

@@ -38,12 +38,12 @@ def test_flow_reproduces_the_reference_state_and_hitting_times(row):
         scale_levels=[hit["scale"] for hit in row["hitting"]],
     )
     assert trajectory.success
-    assert trajectory.scale[-1] == pytest.approx(row["end"]["scale"], rel=SCALE)
+    assert trajectory.scale[-1] == pytest.approx(row["end"]["scale"], rel=SCALE, abs=0)
     assert trajectory.tube[-1] == pytest.approx(row["end"]["tube_coordinate"], rel=0, abs=TUBE)
     for hit, exact in zip(trajectory.hits, row["hitting"], strict=True):
         assert hit.reached
         assert hit.head.scale == exact["scale"]
-        assert hit.time == pytest.approx(exact["time"], rel=TIME)
+        assert hit.time == pytest.approx(exact["time"], rel=TIME, abs=0)
         assert hit.head.tube == pytest.approx(exact["tube_coordinate"], rel=0, abs=TUBE)
 
 
@@ -55,8 +55,10 @@ def test_small_starts_leave_the_saddle_at_the_reference_time(row):
     hit = hitting_time(ClosedFormRisk(width), start, scale=scale)
     assert hit.reached
     assert hit.head.scale == scale
-    assert hit.time == pytest.approx(row["time_abs_scale_1"], rel=SMALL_RADIUS)
-    assert scale * hit.head.label_score == pytest.approx(row["abs_label_score"], rel=SMALL_RADIUS)
+    assert hit.time == pytest.approx(row["time_abs_scale_1"], rel=SMALL_RADIUS, abs=0)
+    assert scale * hit.head.label_score == pytest.approx(
+        row["abs_label_score"], rel=SMALL_RADIUS, abs=0
+    )
 
 
 def test_a_start_of_radius_1e_minus_12_leaves_the_saddle_at_the_linear_prediction():
@@ -68,7 +70,7 @@ def test_a_start_of_radius_1e_minus_12_leaves_the_saddle_at_the_linear_predictio
     part = 1e-6 * (ratio + 1) / (ratio**2 + 1)
     exact = row["time_abs_scale_1"] + math.log(part / 1e-12) / growth
     hit = hitting_time(ClosedFormRisk(), Head.from_ratio(ratio, 1e-12), scale=1.0, t_end=5000.0)
-    assert hit.time == pytest.approx(exact, rel=SMALL_RADIUS)
+    assert hit.time == pytest.approx(exact, rel=SMALL_RADIUS, abs=0)
 
 
 def test_both_crossings_of_a_scale_that_is_passed_twice_are_found():
@@ -117,14 +119,14 @@ def test_the_methods_agree(method):
     hit = hitting_time(ClosedFormRisk(), start, scale=10.0, method=method, rtol=1e-10)
     (exact, *_) = FLOWS[0]["hitting"]
     # Worst measured: BDF, 2e-9.
-    assert hit.time == pytest.approx(exact["time"], rel=1e-8)
+    assert hit.time == pytest.approx(exact["time"], rel=1e-8, abs=0)
     assert hit.head.tube == pytest.approx(exact["tube_coordinate"], abs=1e-8)
 
 
 def test_the_fourth_power_of_the_scale_follows_its_law_to_time_1e40():
     trajectory = gradient_flow(ClosedFormRisk(), Head.from_ratio(1.5, 5.0), 1e40)
     # mu^4 (1 + l^2)/(8 t) -> 1 with a correction of order 1/mu (MODEL §4): mu is 1e10 here.
-    assert trajectory.scale[-1] ** 4 / 1e40 == pytest.approx(4.0, rel=1e-9)
+    assert trajectory.scale[-1] ** 4 / 1e40 == pytest.approx(4.0, rel=1e-9, abs=0)
     # c = log 2 + b/mu, b = 0.204
     assert trajectory.tube[-1] == pytest.approx(math.log(2), abs=1e-10)
 

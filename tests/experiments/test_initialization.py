@@ -23,14 +23,14 @@ def quick():
     [(0.0, 2 / 15), (90.0, np.hypot(2 / 15, 2 / 9)), (45.0, np.hypot(2 / 15, 4 / 45) / 2**0.5)],
 )
 def test_the_slope_of_the_gradient_is_that_of_the_hessian(angle, slope):
-    assert gradient_slope(angle) == pytest.approx(slope, rel=1e-14)
+    assert gradient_slope(angle) == pytest.approx(slope, rel=1e-14, abs=0)
 
 
 def test_the_gradient_vanishes_linearly_in_the_radius(quick):
     small = quick.radii <= 1e-2
     slopes = quick.gradient_norm[small] / quick.radii[small]
-    assert slopes == pytest.approx(0.113312, rel=1e-5)  # measured 6e-6, at 1e-2
-    assert slopes[:4] == pytest.approx(gradient_slope(45.0), rel=1e-8)
+    assert slopes == pytest.approx(0.113312, rel=1e-5, abs=0)  # measured 6e-6, at 1e-2
+    assert slopes[:4] == pytest.approx(gradient_slope(45.0), rel=1e-8, abs=0)
 
 
 def test_a_smaller_radius_delays_the_escape_by_one_over_the_rate(quick):
@@ -83,7 +83,7 @@ def test_a_larger_radius_ends_at_a_lower_risk(quick):
 def test_findings_are_near_what_was_predicted(quick):
     *said, last = findings(quick)
     for finding in said:
-        assert finding.measured == pytest.approx(finding.predicted, rel=1e-5)
+        assert finding.measured == pytest.approx(finding.predicted, rel=1e-5, abs=0)
     assert last.claim.endswith("from r = 1e-06, 0.0001, 0.01, 0.1, 1")
     assert last.measured == "0.0976, 0.0598, 0.0456, 0.0413, 0.0378"
 
@@ -92,4 +92,4 @@ def test_parameters_are_plain_numbers():
     for config in (Config.quick(), Config.paper()):
         radii = json.loads(json.dumps(asdict(config)))["radii"]
         assert radii == sorted(radii)
-        assert min(radii) == pytest.approx(1e-8, rel=1e-12)
+        assert min(radii) == pytest.approx(1e-8, rel=1e-12, abs=0)

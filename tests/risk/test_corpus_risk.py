@@ -231,7 +231,7 @@ def test_the_deviation_from_the_population_has_a_mean_of_the_context_size_alone(
 
 def test_the_spread_of_the_deviation_falls_like_the_root_of_the_number_of_tasks():
     few, many = (progress_deviations(m, 32, 150).std() for m in (50, 800))
-    assert few / many == pytest.approx(4.0, rel=STANDARD_ERRORS * np.sqrt(1.0 / 150))
+    assert few / many == pytest.approx(4.0, rel=STANDARD_ERRORS * np.sqrt(1.0 / 150), abs=0)
 
 
 # --- contract -------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_the_reflected_head_reads_the_mirrored_corpus():
     for head in (Head.from_ratio(1.2, 30.0), Head.from_scores(1.0, 0.5)):
         value, gradient = CorpusRisk(SMALL).value_and_gradient(head)
         mirrored_value, mirrored_gradient = CorpusRisk(mirrored).value_and_gradient(head.reflected)
-        assert mirrored_value == pytest.approx(value, rel=1e-15)
+        assert mirrored_value == pytest.approx(value, rel=1e-15, abs=0)
         np.testing.assert_allclose(mirrored_gradient, -gradient, rtol=1e-14)
 
 

@@ -65,7 +65,7 @@ def test_without_scores_the_prediction_is_the_mean_feature(n, half_width):
     """`E (mean - alpha)^2 = l^2 / (3 n) + l^2 / 3`."""
     risk = FiniteContextRisk(n, Design(half_width))
     exact = half_width**2 / 3 * (1 + 1 / n)
-    assert risk.value(Head.from_scores(0, 0, half_width)) == pytest.approx(exact, rel=1e-14)
+    assert risk.value(Head.from_scores(0, 0, half_width)) == pytest.approx(exact, rel=1e-14, abs=0)
 
 
 # --- limits ---------------------------------------------------------------------------------------
@@ -79,17 +79,17 @@ def test_long_contexts_reach_the_infinite_context_at_the_rate_one_over_n(design,
     risks = [FiniteContextRisk(n, design) for n in (10**5, 10**6)]
     for method in ("value", "gradient", "hessian"):
         far, near = (getattr(risk, method)(head) - getattr(limit, method)(head) for risk in risks)
-        assert far / near == pytest.approx(10, rel=0.1)
+        assert far / near == pytest.approx(10, rel=0.1, abs=0)
 
 
 def test_drawn_tasks_average_their_own_errors():
     head, thresholds = Head.from_ratio(1.5, 8.0), [-0.95, 0.0, 0.4]
     risk = FiniteContextRisk(12, rule=equal_weights(thresholds))
     each = context_moments(head, thresholds, 12).mean_square_error
-    assert risk.value(head) == pytest.approx(each.mean(), rel=1e-15)
+    assert risk.value(head) == pytest.approx(each.mean(), rel=1e-15, abs=0)
     long = FiniteContextRisk(10**9, rule=equal_weights(thresholds))
     limit = np.mean(limit_error(head, thresholds) ** 2)
-    assert long.value(head) == pytest.approx(limit, rel=1e-6)
+    assert long.value(head) == pytest.approx(limit, rel=1e-6, abs=0)
 
 
 def test_drawn_tasks_take_no_threshold_density():
@@ -176,16 +176,18 @@ def test_the_rule_is_independent_of_the_grading():
     head = Head.from_tube(LOG_2, 10.0)
     errors = context_moments(head, alpha, 20).mean_square_error
     average = errors @ np.tile(weights / 40, 40) / 2
-    assert FiniteContextRisk(20).value(head) == pytest.approx(average, rel=1e-14)
+    assert FiniteContextRisk(20).value(head) == pytest.approx(average, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("scale", [-30.0, -1.0, 0.0, 1e-3, 2.0, 1e4])
 @pytest.mark.parametrize("excess", [-20.0, -1e-3, 0.0, 2.0])
 def test_the_nodes_cover_the_interval(scale, excess):
     nodes = end_graded(100)(Head.from_excess(excess, scale / 3, 3.0))
-    assert nodes.weights.sum() == pytest.approx(1, rel=1e-14)
-    assert (nodes.lower * nodes.weights).sum() == pytest.approx(3, rel=1e-14)
-    assert nodes.lower + nodes.upper == pytest.approx(np.full(nodes.lower.shape, 6.0), rel=1e-14)
+    assert nodes.weights.sum() == pytest.approx(1, rel=1e-14, abs=0)
+    assert (nodes.lower * nodes.weights).sum() == pytest.approx(3, rel=1e-14, abs=0)
+    assert nodes.lower + nodes.upper == pytest.approx(
+        np.full(nodes.lower.shape, 6.0), rel=1e-14, abs=0
+    )
     assert min(nodes.lower.min(), nodes.upper.min()) > 0
 
 
@@ -207,7 +209,7 @@ def test_risks_broadcast_over_heads_of_different_rules():
     value, gradient, hessian = risk.value(heads), risk.gradient(heads), risk.hessian(heads)
     assert (value.shape, gradient.shape, hessian.shape) == ((2, 3), (2, 3, 2), (2, 3, 2, 2))
     alone = Head.from_excess(-4.0, 12.0)
-    assert value[1, 1] == pytest.approx(float(risk.value(alone)), rel=1e-15)
+    assert value[1, 1] == pytest.approx(float(risk.value(alone)), rel=1e-15, abs=0)
     assert np.array_equal(gradient[1, 1], risk.gradient(alone))
     assert np.array_equal(hessian[1, 1], risk.hessian(alone))
     assert risk.value(alone).shape == ()
@@ -220,7 +222,7 @@ def test_value_and_gradient_are_those_of_the_single_methods():
     head = Head.from_ratio(1.5, 8.0)
     risk = FiniteContextRisk(5)
     value, gradient = risk.value_and_gradient(head)
-    assert value == pytest.approx(float(risk.value(head)), rel=1e-14)
+    assert value == pytest.approx(float(risk.value(head)), rel=1e-14, abs=0)
     assert np.array_equal(gradient, risk.gradient(head))
 
 
@@ -264,10 +266,10 @@ def test_the_reflected_head_has_the_same_risk(lam, mu):
     ):
         value, gradient = mine.value_and_gradient(head)
         other_value, other_gradient = mirrored.value_and_gradient(head.reflected)
-        assert other_value == pytest.approx(float(value), rel=SYMMETRY_TOLERANCE)
-        assert other_gradient == pytest.approx(-gradient, rel=SYMMETRY_TOLERANCE)
+        assert other_value == pytest.approx(float(value), rel=SYMMETRY_TOLERANCE, abs=0)
+        assert other_gradient == pytest.approx(-gradient, rel=SYMMETRY_TOLERANCE, abs=0)
         assert mirrored.hessian(head.reflected) == pytest.approx(
-            mine.hessian(head), rel=SYMMETRY_TOLERANCE
+            mine.hessian(head), rel=SYMMETRY_TOLERANCE, abs=0
         )
 
 
@@ -277,12 +279,14 @@ def test_the_risk_scales_with_the_interval(width):
     unit = Head.from_excess(1.0, 12.0)
     one, other = FiniteContextRisk(7), FiniteContextRisk(7, Design(width))
     powers = np.array([1.0, width])
-    assert other.value(wide) / width**2 == pytest.approx(one.value(unit), rel=SYMMETRY_TOLERANCE)
+    assert other.value(wide) / width**2 == pytest.approx(
+        one.value(unit), rel=SYMMETRY_TOLERANCE, abs=0
+    )
     assert other.gradient(wide) / width**2 / powers == pytest.approx(
-        one.gradient(unit), rel=SYMMETRY_TOLERANCE
+        one.gradient(unit), rel=SYMMETRY_TOLERANCE, abs=0
     )
     assert other.hessian(wide) / width**2 / np.outer(powers, powers) == pytest.approx(
-        one.hessian(unit), rel=SYMMETRY_TOLERANCE
+        one.hessian(unit), rel=SYMMETRY_TOLERANCE, abs=0
     )
 
 
