@@ -1,8 +1,11 @@
 """Times at which the gradient flow reaches a scale, crosses a level, is inside the tube."""
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Literal
+
+import numpy as np
 
 from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head
@@ -24,6 +27,14 @@ __all__ = ["ScaleEntrance", "crossings", "hitting_time", "tube_entrance"]
 # From here on a head beyond the endpoint has no way back: its scale falls by no more than the
 # logarithm of itself on the way to the tube, and grows for ever after.
 _CAPTURED = 10.0
+
+# A scale has saturated once it moved by less than this part of itself while time grew by this
+# factor, and the head moves no faster per e-folding of time than before: at most like log t. Along
+# the tube and away from the origin it moves faster and faster. Levels closer than the last number
+# might still be reached.
+_SATURATED_MOTION = 1e-9
+_SATURATED_FACTOR = 100.0
+_SATURATED_MARGIN = 1e-6
 
 
 class ScaleEntrance:
@@ -48,7 +59,7 @@ class ScaleEntrance:
                 return _hit(passage, f"{self.name} was entered")
         return None
 
-    def missed(self, integration: Integration) -> Hit:
+    def missed(self, integration: Integration, *, saturated: bool = False) -> Hit:
         """The answer where the flow ended outside, with the reason."""
         head = integration.head
         where = f"at t={integration.time:.6g}, scale={float(head.scale):.6g}"
@@ -60,6 +71,8 @@ class ScaleEntrance:
         elif self._escaped(head):
             side = "reflected head (both scores negative)" if self.scale >= 0 else "upright head"
             reason = f"the flow runs to the {side}, {where}"
+        elif saturated:
+            reason = f"the scale saturates, {where}"
         else:
             reason = f"the time ran out {where}"
         return Hit(math.inf, head, False, f"{self.name} was not entered: {reason}")
@@ -86,7 +99,9 @@ def hitting_time(
 
     A negative scale asks for `{mu <= scale}`, the mirror image. A head that is there already has
     entered at time 0. The search always ends, also without `t_end`: at the entrance; where the
-    head is stationary, that is where the gradient is 0, or the risk convex, its minimum nearer than
+    scale saturates, that is where it moved by less than 1e-9 of itself while time grew a
+    hundredfold, and the head no faster per e-folding of time than before; where the head is
+    stationary, that is where the gradient is 0, or the risk convex, its minimum nearer than
     1e-12 of the head and 30 relaxation times of the slowest mode gone by; where the flow has gone
     to the other side for good, that is to a scale of the other sign with `|mu| l >= 10` and the
     label score beyond the endpoint, `|lam| >= |mu| l`, from where it runs along the tube; at time
@@ -122,13 +137,44 @@ def hitting_time(
     hit = entrance.at_start(head)
     if hit is not None:
         return hit
+    saturation = _Saturation(risk, entrance.scale)
     for step in _all_steps(integration):
         hit = entrance.in_step(integration, step)
         if hit is not None:
             return hit
         if entrance.is_out_of_reach(integration):
             break
+        if saturation.seen(integration):
+            return entrance.missed(integration, saturated=True)
     return entrance.missed(integration)
+
+
+class _Saturation:
+    """Whether the scale has come to rest short of a level while the label score drifts on."""
+
+    def __init__(self, risk: Risk, level: float) -> None:
+        self._risk, self._level = risk, level
+        self._past: deque[tuple[float, float, Head]] = deque()
+
+    def seen(self, integration: Integration) -> bool:
+        s, time, head = integration.s, integration.time, integration.head
+        self._past.append((s, time, head))
+        while len(self._past) > 1 and s - self._past[1][0] >= math.log(_SATURATED_FACTOR):
+            self._past.popleft()
+        s_then, time_then, then = self._past[0]
+        if s - s_then < math.log(_SATURATED_FACTOR):
+            return False
+        size = abs(head.scale)
+        return bool(
+            abs(head.scale - then.scale) <= _SATURATED_MOTION * size
+            and abs(self._level - head.scale) > _SATURATED_MARGIN * size
+            and self._pace(time, head) <= 2.0 * self._pace(time_then, then)
+        )
+
+    def _pace(self, time: float, head: Head) -> float:
+        """Motion per e-folding of time, in units of the half width."""
+        g_lam, g_mu = np.abs(self._risk.gradient(head))
+        return time * max(float(g_lam), float(g_mu) * head.half_width)
 
 
 def crossings(

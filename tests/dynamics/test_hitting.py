@@ -5,9 +5,20 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from toy_risks import LinearRisk, QuadraticRisk, SpoiltRisk
+from toy_risks import DriftingRisk, LinearRisk, QuadraticRisk, SpoiltRisk
 
-from popdyn import ClosedFormRisk, Head, crossings, gradient_flow, hitting_time, tube_entrance
+from popdyn import (
+    ClosedFormRisk,
+    Design,
+    Head,
+    InfiniteContextRisk,
+    boundary_graded,
+    crossings,
+    gradient_flow,
+    hitting_time,
+    massart,
+    tube_entrance,
+)
 
 # lam -> 2 at rate 1, mu -> 8 at rate 0.1: from scale -4 through zero into the tube chart.
 BOWL = QuadraticRisk(((1.0, 0.0), (0.0, 0.1)), (2.0, 8.0))
@@ -35,14 +46,14 @@ def ramp_crossings(tube):
 def test_entrance_is_found_in_every_chart(scale):
     hit = hitting_time(BOWL, START, scale=scale)
     assert hit.reached
-    assert hit.time == pytest.approx(10 * math.log(12 / (8 - scale)), rel=TIME)
+    assert hit.time == pytest.approx(10 * math.log(12 / (8 - scale)), rel=TIME, abs=0)
     assert hit.head.scale == scale
 
 
 def test_a_negative_scale_asks_for_the_mirror_image():
     mirror = QuadraticRisk(BOWL.curvature, (-2.0, -8.0))
     hit = hitting_time(mirror, START.reflected, scale=-3.0)
-    assert hit.time == pytest.approx(hitting_time(BOWL, START, scale=3.0).time, rel=1e-15)
+    assert hit.time == pytest.approx(hitting_time(BOWL, START, scale=3.0).time, rel=1e-15, abs=0)
     assert hit.head.scale == -3.0
 
 
@@ -68,7 +79,7 @@ def test_the_next_double_is_entered_after_a_tiny_positive_time(start, above):
     hit = hitting_time(RAMP, start, scale=level)
     assert hit.head.scale == level
     # One rounding of log mu next to zero is a full one of the difference of the scales.
-    assert hit.time == pytest.approx((level - float(start.scale)) / 0.2, rel=1e-5)
+    assert hit.time == pytest.approx((level - float(start.scale)) / 0.2, rel=1e-5, abs=0)
 
 
 def test_the_next_double_is_entered_on_the_population_flow_with_a_dense_solution():
@@ -77,8 +88,8 @@ def test_the_next_double_is_entered_on_the_population_flow_with_a_dense_solution
     trajectory = gradient_flow(risk, start, 1.0, scale_levels=[level], dense_output=True)
     (hit,) = trajectory.hits
     speed = -risk.gradient(start)[1]
-    assert hit.time == pytest.approx((level - 5.0) / speed, rel=1e-5)
-    assert trajectory.sol(hit.time).scale == pytest.approx(5.0, rel=1e-15)
+    assert hit.time == pytest.approx((level - 5.0) / speed, rel=1e-5, abs=0)
+    assert trajectory.sol(hit.time).scale == pytest.approx(5.0, rel=1e-15, abs=0)
 
 
 def test_never_says_that_the_time_ran_out():
@@ -93,6 +104,36 @@ def test_never_says_that_the_head_saturates(scale):
     hit = hitting_time(BOWL, START, scale=scale)
     assert not hit.reached and hit.time == math.inf
     assert "stationary from t=" in hit.message
+
+
+def test_a_search_without_end_notices_that_the_scale_rests_while_the_label_score_drifts():
+    hit = hitting_time(DriftingRisk(1.5), Head.from_scores(1.0, 4.0), scale=9.0)
+    assert not hit.reached and hit.time == math.inf
+    assert "the scale saturates, at t=" in hit.message
+    assert hit.head.scale == pytest.approx(1.5, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("start", "scale"),
+    [
+        (Head.from_scores(0.0, 1e6), 1.1e6),  # the label score sets out alone
+        (Head.from_scores(-50.0, 1e2), -3.0),  # the scale falls by 2 t/mu^2
+        (Head.from_tube(0.6931, 1e9), 1.01e9),  # the tube, whose pace is least
+        (Head.from_scores(1e-200, -1e-200), 1.0),  # the saddle at the origin
+        (Head.from_scores(20.0, 5.0), 30.0),  # far above the tube
+    ],
+    ids=repr,
+)
+def test_a_slow_start_is_not_taken_for_saturation(start, scale):
+    assert "saturates" not in hitting_time(ClosedFormRisk(), start, scale=scale).message
+
+
+def test_training_on_flipped_labels_is_seen_to_saturate():
+    risk = InfiniteContextRisk(Design(noise=massart(0.01)), boundary_graded())
+    hit = hitting_time(risk, Head.from_ratio(1.5, 8.0), scale=9.0, rtol=1e-9, atol=1e-10)
+    assert "the scale saturates" in hit.message
+    # EXPERIMENTS 5; the drift of the label score leaves about 1e-8
+    assert hit.head.scale == pytest.approx(1.46849, abs=1e-5)
 
 
 def test_never_says_that_the_start_is_stationary():
@@ -127,7 +168,9 @@ def test_hits_of_the_flow_are_those_of_the_search():
     levels = [1.0, 3.0, 7.0]
     hits = gradient_flow(BOWL, START, 50.0, scale_levels=levels).hits
     for scale, hit in zip(levels, hits, strict=True):
-        assert hit.time == pytest.approx(hitting_time(BOWL, START, scale=scale).time, rel=1e-10)
+        assert hit.time == pytest.approx(
+            hitting_time(BOWL, START, scale=scale).time, rel=1e-10, abs=0
+        )
 
 
 @pytest.mark.parametrize("method", ["LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23"])
@@ -147,7 +190,7 @@ def test_crossings_of_the_tube_coordinate_are_where_they_should_be(rise):
     level = RAMP_LOWEST + rise
     found = crossings(RAMP, RAMP_START, tube=level, t_end=1e3)
     # c is flat between the crossings: an error of 1e-12 in it is one of 1e-9 in the time.
-    assert [hit.time for hit in found] == pytest.approx(ramp_crossings(level), rel=5e-9)
+    assert [hit.time for hit in found] == pytest.approx(ramp_crossings(level), rel=5e-9, abs=0)
     assert [hit.head.tube for hit in found] == [level, level]
 
 
@@ -172,7 +215,7 @@ def test_a_level_at_the_end_of_the_run_is_reached():
     end = 10.0
     level = float(gradient_flow(RAMP, RAMP_START, end).scale[-1])
     hit = hitting_time(RAMP, RAMP_START, scale=level, t_end=end)
-    assert hit.reached and hit.time == pytest.approx(end, rel=1e-12) and hit.time <= end
+    assert hit.reached and hit.time == pytest.approx(end, rel=1e-12, abs=0) and hit.time <= end
 
 
 @pytest.mark.parametrize("rise", [1e-4, 1e-2])
@@ -181,7 +224,7 @@ def test_first_and_last_time_inside_the_tube_are_the_crossings_of_its_border(ris
         RAMP, RAMP_START, center=RAMP_LOWEST - 1.0, width=1.0 + rise, t_end=1e3
     )
     exact = ramp_crossings(RAMP_LOWEST + rise)
-    assert [first.time, last.time] == pytest.approx(exact, rel=5e-9)
+    assert [first.time, last.time] == pytest.approx(exact, rel=5e-9, abs=0)
 
 
 def test_a_head_inside_the_tube_at_both_ends_has_both_ends_as_times():

@@ -51,6 +51,30 @@ class LinearRisk:
         return np.zeros((*np.shape(head.scale), 2, 2))
 
 
+@dataclass(frozen=True)
+class DriftingRisk:
+    """`exp(-2 lam) + (mu - mu*)^2 / 2`: the scale relaxes, the label score drifts like `log t`."""
+
+    resting_scale: float
+    half_width: float = 1.0
+
+    def value(self, head):
+        return np.exp(-2 * head.label_score) + (head.scale - self.resting_scale) ** 2 / 2
+
+    def gradient(self, head):
+        return np.stack(
+            [-2 * np.exp(-2 * head.label_score), head.scale - self.resting_scale], axis=-1
+        )
+
+    def value_and_gradient(self, head):
+        return self.value(head), self.gradient(head)
+
+    def hessian(self, head):
+        curvature = 4 * np.exp(-2 * head.label_score)
+        zero, one = np.zeros_like(curvature), np.ones_like(curvature)
+        return np.stack([np.stack([curvature, zero], -1), np.stack([zero, one], -1)], -2)
+
+
 @dataclass
 class SpoiltRisk:
     """Another risk with its gradient replaced from one call on: by nan, or with noise added."""
