@@ -21,7 +21,14 @@ def record(number, *findings):
 def test_the_readme_has_the_findings_of_the_stored_figures():
     readme = (ROOT / "README.md").read_text()
     stored = records(ROOT / "docs" / "figures")
-    assert with_table(readme, table(stored)) == readme
+    assert with_table(readme, table(stored, FINDINGS["HEADLINES"])) == readme
+    assert table(stored) in FINDINGS["ALL"].read_text()
+
+
+def test_the_readme_has_a_line_for_every_figure():
+    lines = table(records(ROOT / "docs" / "figures"), FINDINGS["HEADLINES"]).splitlines()[2:]
+    assert {int(line.split("|")[1]) for line in lines} == set(figures.CLAIMS)
+    assert len(lines) >= len(FINDINGS["HEADLINES"])
 
 
 def test_a_table_has_a_line_for_every_finding():
