@@ -89,7 +89,7 @@ def transfer(
     context_sizes : array_like of whole numbers, shape (s,)
         At least 1.
     design : Design, optional
-        Uniform on the head's interval by default. Only its feature density matters.
+        Uniform on the head's interval by default. Its threshold density plays no part.
     n_contexts : int, optional
         Contexts to draw for each threshold and size as a check, at least 2; none by default.
     rng : Generator, SeedSequence, int or None
