@@ -24,8 +24,15 @@ def cell_seed(seed: int, n_tasks: int, n_examples: int, replicate: int) -> np.ra
     """Seed of one cell of a grid, a function of these four numbers alone.
 
     A cell keeps its stream when the grid grows or is run in another order.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not a whole number of at least 0.
     """
-    return np.random.SeedSequence(seed, spawn_key=(n_tasks, n_examples, replicate))
+    numbers = {"seed": seed, "n_tasks": n_tasks, "n_examples": n_examples, "replicate": replicate}
+    entropy, *key = (count(name, number, least=0) for name, number in numbers.items())
+    return np.random.SeedSequence(entropy, spawn_key=tuple(key))
 
 
 def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = None) -> Corpus:
@@ -37,8 +44,9 @@ def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = Non
     Raises
     ------
     ValueError
-        If a count is not a whole number of at least 1.
+        If the design is none, a count is not a whole number of at least 1, or `rng` no source.
     """
+    _require_design(design)
     n_tasks = count("n_tasks", n_tasks)
     n_examples = count("n_examples", n_examples)
     of_thresholds, *of_examples = _streams(rng)
@@ -54,12 +62,18 @@ def sample_contexts(
     Raises
     ------
     ValueError
-        If the count is not a whole number of at least 1, or the thresholds are not a row of one or
-        more numbers in the interval.
+        As `sample_corpus`, or if the thresholds are not a row of one or more numbers in the
+        interval.
     """
+    _require_design(design)
     n_examples = count("n_examples", n_examples)
     given = inside_interval("thresholds", thresholds, design.half_width, "(n_tasks,)")
     return _contexts(design, given, n_examples, *_streams(rng)[1:])
+
+
+def _require_design(design: object) -> None:
+    if not isinstance(design, Design):
+        raise ValueError(f"design must be a popdyn.Design, got {design!r}; make Design(half_width)")
 
 
 def _contexts(
@@ -85,7 +99,13 @@ def _streams(rng: Seed) -> list[np.random.Generator]:
     may use again, and would not see how far a Generator has been advanced. That of the flips is
     derived from that of the features, so that noise advances a Generator no further.
     """
-    keys = np.random.default_rng(rng).integers(2**32, size=(2, 8), dtype=np.uint32)
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"rng must be a Generator, a SeedSequence, a seed from 0 on or None, got {rng!r}"
+        ) from None
+    keys = generator.integers(2**32, size=(2, 8), dtype=np.uint32)
     of_flips = np.random.SeedSequence(keys[1].tolist(), spawn_key=(1,))
     return [np.random.default_rng(key) for key in (keys[0], keys[1], of_flips)]
 

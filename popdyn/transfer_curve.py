@@ -169,8 +169,8 @@ def fit_two_terms(curves: Sequence[TransferCurve]) -> TwoTermFit:
     ValueError
         If there are no curves, or one does not know its checkpoint.
     """
-    if not curves:
-        raise ValueError("curves must be one or more TransferCurves, got none")
+    if not (isinstance(curves, Sequence) and curves):
+        raise ValueError(f"curves must be a list of one or more TransferCurves, got {curves!r}")
     checkpoints, rows = [], []
     for curve in curves:
         if curve.checkpoint is None:

@@ -162,3 +162,19 @@ def test_thresholds_that_are_no_row_of_the_interval_are_refused(thresholds):
 def test_contexts_of_no_task_are_refused():
     with pytest.raises(ValueError, match="at least one task"):
         sample_contexts(Design(), [], 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: sample_corpus(1.0, 3, 3), r"design must be a popdyn.Design, got 1.0"),
+        (lambda: sample_contexts(None, [0.1], 3), r"design must be a popdyn.Design, got None"),
+        (lambda: sample_corpus(Design(), 3, 3, "x"), r"rng must be a Generator.*got 'x'"),
+        (lambda: sample_corpus(Design(), 3, 3, -1), r"rng must be a Generator.*got -1"),
+        (lambda: cell_seed(-1, 2, 3, 4), r"seed must be a whole number of at least 0, got -1"),
+        (lambda: cell_seed(1, 2, 3, 4.5), r"replicate must be a whole number.*got 4.5"),
+    ],
+)
+def test_what_cannot_be_drawn_from_is_refused_by_name(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

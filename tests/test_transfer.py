@@ -216,5 +216,7 @@ def test_a_checkpoint_that_fell_short_is_counted_and_kept():
 def test_curves_must_know_their_corpus():
     with pytest.raises(ValueError, match="must know the size of their corpus"):
         fit_two_terms([transfer(Head.from_ratio(1.2, 9.0), 0.0, [8])])
-    with pytest.raises(ValueError, match="one or more TransferCurves, got none"):
+    with pytest.raises(ValueError, match=r"one or more TransferCurves, got \[\]"):
         fit_two_terms([])
+    with pytest.raises(ValueError, match="one or more TransferCurves, got 3"):
+        fit_two_terms(3)
