@@ -193,18 +193,20 @@ Chart = LinearChart | TubeChart
 
 @dataclass(frozen=True)
 class Clock:
-    """Log time `s`, with `t = unit expm1(s)`: time 0 is exact and 1e300 is near."""
+    """Log time `s`, with `t = origin + unit expm1(s)`: the origin is exact and 1e300 is near."""
 
     unit: float
+    origin: float = 0.0
 
     def time(self, s: float) -> float:
         if s < 700.0:
-            return self.unit * math.expm1(s)
+            return self.origin + self.unit * math.expm1(s)
         return math.exp(s + math.log(self.unit))
 
     def log_time(self, t: float) -> float:
-        ratio = t / self.unit
-        return math.log1p(ratio) if ratio < 1e300 else math.log(t) - math.log(self.unit)
+        elapsed = t - self.origin
+        ratio = elapsed / self.unit
+        return math.log1p(ratio) if ratio < 1e300 else math.log(elapsed) - math.log(self.unit)
 
     def rate(self, s: float) -> float:
         """`dt/ds`."""

@@ -142,9 +142,6 @@ class _Points:
         if times is None:
             self._points.append((0.0, integration.chart, integration.state))
             return
-        clock = integration.clock
-        self._log_times = np.array([clock.log_time(time) for time in times])
-        self._log_times[times >= integration.t_end] = integration.s_end
         for time in times[times == 0]:
             self._points.append((float(time), integration.chart, integration.state))
 
@@ -153,13 +150,15 @@ class _Points:
             self._points.append((self._integration.time, step.chart, step.state))
             return
         first = len(self._points)
-        last = int(np.searchsorted(self._log_times, step.s, side="right"))
+        last = int(np.searchsorted(self._times, self._integration.time, side="right"))
         if last > first:
-            states = step.interpolant(self._log_times[first:last])
-            states[:, self._log_times[first:last] == step.s] = step.state[:, np.newaxis]
+            times = self._times[first:last]
+            log_times = np.array([min(step.clock.log_time(time), step.s) for time in times])
+            states = step.interpolant(log_times)
+            states[:, times == self._integration.time] = step.state[:, np.newaxis]
             self._points += [
                 (float(time), step.chart, state)
-                for time, state in zip(self._times[first:last], states.T, strict=True)
+                for time, state in zip(times, states.T, strict=True)
             ]
 
     def columns(self, risk: Risk) -> tuple[NDArray[float64], NDArray[float64], NDArray[np.str_]]:

@@ -57,6 +57,8 @@ class ScaleEntrance:
         for passage in passages(integration, step, self.level):
             if passage.upwards == (self.scale >= 0):
                 return _hit(passage, f"{self.name} was entered")
+        if self.holds(integration.head):  # inside by a rounding that no passage shows
+            return Hit(integration.time, integration.head, True, f"{self.name} was entered")
         return None
 
     def missed(self, integration: Integration, *, saturated: bool = False) -> Hit:
@@ -158,6 +160,8 @@ class _Saturation:
 
     def seen(self, integration: Integration) -> bool:
         s, time, head = integration.s, integration.time, integration.head
+        if self._past and s < self._past[-1][0]:  # another chart, another clock
+            self._past.clear()
         self._past.append((s, time, head))
         while len(self._past) > 1 and s - self._past[1][0] >= math.log(_SATURATED_FACTOR):
             self._past.popleft()

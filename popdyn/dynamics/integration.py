@@ -91,9 +91,9 @@ class Path:
     def head(self, time: float) -> Head:
         if time == 0 or not self.steps:
             return self.start
-        s = self.steps[0].clock.log_time(time)
-        index = bisect_left(self.steps, s, key=lambda step: step.s)
-        return self.steps[min(index, len(self.steps) - 1)].head(s)
+        index = bisect_left(self.steps, time, key=lambda step: step.clock.time(step.s))
+        step = self.steps[min(index, len(self.steps) - 1)]
+        return step.head(step.clock.log_time(time))
 
 
 @dataclass(frozen=True)
@@ -138,15 +138,12 @@ class Integration:
         self.chart = chart_at(head)
         self.state = self.chart.state(head)
         self.start = head
-        self.s = 0.0
         self.n_steps = 0
-        self._field = Field(risk, Clock(1.0), self.chart)
-        pace = float(np.max(np.abs(self._field.velocity(0.0, self.state))))
+        self.clock = Clock(1.0)
+        self.s = self.s_end = 0.0
+        self._field = Field(risk, self.clock, self.chart)
+        pace = self._start_clock(0.0)
         self.rest_time = 0.0 if pace == 0.0 else math.inf
-        # The natural time of the start, so that the first e-folding of log time resolves it.
-        unit = self.t_end if self.t_end * pace <= 1.0 else 1.0 / pace
-        self.clock = self._field.clock = Clock(unit if unit > 0 else 1.0)
-        self.s_end = self.clock.log_time(self.t_end)
 
     @property
     def nfev(self) -> int:
@@ -169,7 +166,7 @@ class Integration:
 
     @property
     def head(self) -> Head:
-        return self.start if self.s == 0.0 else self.chart.head(self.state)
+        return self.start if self.n_steps == 0 else self.chart.head(self.state)
 
     @property
     def exhausted(self) -> bool:
@@ -261,12 +258,25 @@ class Integration:
             f"Use a larger rtol (now {self.rtol!r}) or a more accurate risk"
         )
 
+    def _start_clock(self, origin: float) -> float:
+        """Count log time from here on; returns the pace of the state per unit of time."""
+        self._field.clock = Clock(1.0, origin)
+        pace = float(np.max(np.abs(self._field.velocity(0.0, self.state))))
+        # The natural time of the state, so that the first e-folding of log time resolves it.
+        left = self.t_end - origin
+        unit = left if left * pace <= 1.0 else 1.0 / pace
+        self.clock = self._field.clock = Clock(unit if unit > 0 else 1.0, origin)
+        self.s, self.s_end = 0.0, self.clock.log_time(self.t_end)
+        return pace
+
     def _switch(self) -> None:
-        head = self.chart.head(self.state)
+        # What is fast after a long slow phase is not resolved by the log of all the time gone by.
+        time, head = self.time, self.chart.head(self.state)
         kind = TubeChart if isinstance(self.chart, LinearChart) else LinearChart
         self.chart = kind.around(head)
         self.state = self.chart.state(head)
         self._field.chart = self.chart
+        self._start_clock(time)
 
     def _at_rest(self, s_old: float, state_old: NDArray[float64]) -> bool:
         pace = float(np.abs(self.state - state_old).max()) / (self.s - s_old)

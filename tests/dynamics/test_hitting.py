@@ -117,7 +117,7 @@ def test_a_search_without_end_notices_that_the_scale_rests_while_the_label_score
     ("start", "scale"),
     [
         (Head.from_scores(0.0, 1e6), 1.1e6),  # the label score sets out alone
-        (Head.from_scores(-50.0, 1e2), -3.0),  # the scale falls by 2 t/mu^2
+        (Head.from_scores(-50.0, 1e4), -3.0),  # the scale falls by 2 t/mu^2
         (Head.from_tube(0.6931, 1e9), 1.01e9),  # the tube, whose pace is least
         (Head.from_scores(1e-200, -1e-200), 1.0),  # the saddle at the origin
         (Head.from_scores(20.0, 5.0), 30.0),  # far above the tube
@@ -126,6 +126,16 @@ def test_a_search_without_end_notices_that_the_scale_rests_while_the_label_score
 )
 def test_a_slow_start_is_not_taken_for_saturation(start, scale):
     assert "saturates" not in hitting_time(ClosedFormRisk(), start, scale=scale).message
+
+
+def test_what_is_fast_after_a_long_slow_phase_is_resolved():
+    # The scale falls by 2 t/mu^2 for t = mu^3/6 = 2e11, and then through zero within a few units.
+    risk, start = ClosedFormRisk(), Head.from_scores(-50.0, 1e4)
+    late = hitting_time(risk, start, scale=-3.0)
+    early = hitting_time(risk, Head.from_scores(-50.0, 30.0), scale=-3.0)
+    assert late.reached and 1.6e11 < late.time < 1.7e11
+    assert late.head.tube == pytest.approx(early.head.tube, nan_ok=True)
+    assert late.head.label_score == pytest.approx(early.head.label_score, rel=1e-3)
 
 
 def test_training_on_flipped_labels_is_seen_to_saturate():
