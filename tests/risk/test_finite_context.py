@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from popdyn.attention import limit_error
-from popdyn.moments import context_moments
 from popdyn.coordinates import Head
 from popdyn.design import Design
+from popdyn.moments import context_moments
 from popdyn.quadrature import boundary_graded, equal_weights
 from popdyn.risk.finite_context import FiniteContextRisk, end_graded
 from popdyn.risk.infinite_context import InfiniteContextRisk
