@@ -17,7 +17,13 @@ from typing import Any
 import flint
 from flint import acb, acb_series, arb, arb_poly
 
-__all__ = ["composed", "divided_polylogs", "polylogs", "working_precision"]
+__all__ = [
+    "composed",
+    "divided_polylogs",
+    "polylogs",
+    "polylogs_over_argument",
+    "working_precision",
+]
 
 _precision_lock = RLock()
 
@@ -74,6 +80,13 @@ def divided_polylogs(z: Any, complement: Any) -> list[Any]:
     ]
     square = z * z
     return [li[j] / z for j in (1, 2, 3)] + [(li[j] - li[j - 1]) / square for j in (1, 2, 3)]
+
+
+def polylogs_over_argument(z: Any) -> tuple[Any, Any, Any]:
+    """Balls of `Li_j(z)/z`, `j = 1, 2, 3`, where `|z| <= 1/2`; else balls without bounds."""
+    if not z.abs_upper() <= 0.5:
+        return arb.nan(), arb.nan(), arb.nan()
+    return _power_sum(z, 0)[0], _power_sum(z, 1)[0], _power_sum(z, 2)[0]
 
 
 def _small_dilogarithm(x: Any) -> Any:

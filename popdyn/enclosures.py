@@ -21,13 +21,18 @@ from popdyn.ball_polylog import working_precision
 from popdyn.closed_form_balls import closed_form, closed_form_error, slope_at_scale_zero
 from popdyn.coordinates import Head
 from popdyn.integrated_balls import integrated_error, integrated_risk
+from popdyn.trapping import NotProven, TrappingRegion, smallest_trapping_scale, trapping_region
 
 __all__ = [
+    "NotProven",
     "RiskBalls",
+    "TrappingRegion",
     "error_ball",
     "integrated_error_ball",
     "integrated_risk_balls",
     "risk_balls",
+    "smallest_trapping_scale",
+    "trapping_region",
 ]
 
 _ACCURACY = 64  # bits: radii of results are below 2^-64 of their size

@@ -53,6 +53,7 @@ LAYERS = {
         "popdyn.risk.arbitrary_precision",
         "popdyn.closed_form_balls",
         "popdyn.integrated_balls",
+        "popdyn.trapping",
         "popdyn.enclosures",
         "popdyn.projected_gradient",
     ],
