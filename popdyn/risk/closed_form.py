@@ -147,18 +147,19 @@ class ClosedFormRisk:
 
     Notes
     -----
-    Worst errors measured over 12000 heads against high precision, each relative to the largest
-    component (in units of the half width), by the formula in use:
+    Worst errors, each relative to the largest component (in units of the half width), by the formula
+    in use: of the risk and its gradient over 100,000 heads against balls that provably contain them
+    (`popdyn.enclosures`), of the Hessian over 12,000 against high precision.
 
     =========================== ======= ======== =======
     formula                       value gradient Hessian
     =========================== ======= ======== =======
-    `risk_near_origin`            7e-16    7e-15   2e-14
+    `risk_near_origin`            1e-15  8.3e-15   2e-14
     `risk_at_moderate_scale`      7e-15    6e-15   1e-14
-    `risk_at_small_scale`       1.3e-15  1.3e-14   5e-14
-    `risk_in_y` (low ratio)     1.4e-15    5e-15   4e-14
-    `risk_in_z`                 1.7e-15  1.2e-14   8e-14
-    `risk_in_z`, on the tube    3.1e-16  9.4e-16   2e-15
+    `risk_at_small_scale`       2.6e-15  1.7e-14   5e-14
+    `risk_in_y` (low ratio)     1.8e-15  6.5e-15   4e-14
+    `risk_in_z`                 2.3e-15  1.2e-14   8e-14
+    `risk_in_z`, on the tube    4.9e-16  1.4e-15   2e-15
     =========================== ======= ======== =======
 
     One place is worse: near `(lam, mu) = (3.17, 4.36)`, and its reflection, all three second
@@ -166,7 +167,8 @@ class ClosedFormRisk:
     relatively up to 5e-13.
 
     The gradient keeps its relative accuracy down to the smallest radius around the origin. At
-    large scale, the excess that a head carries decides: one spacing of it shifts `q`.
+    large scale, the excess that a head carries decides: one spacing of it shifts `q`, so that a head
+    given by its tube coordinate at scale 1e12 has its gradient to 7e-15.
 
     Examples
     --------
