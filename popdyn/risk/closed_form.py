@@ -147,9 +147,9 @@ class ClosedFormRisk:
 
     Notes
     -----
-    Worst errors, each relative to the largest component (in units of the half width), by the formula
-    in use: of the risk and its gradient over 100,000 heads against balls that provably contain them
-    (`popdyn.enclosures`), of the Hessian over 12,000 against high precision.
+    Worst errors, each relative to the largest component (in units of the half width), by the
+    formula in use: of the risk and its gradient over 100,000 heads against balls that provably
+    contain them (`popdyn.enclosures`), of the Hessian over 12,000 against high precision.
 
     =========================== ======= ======== =======
     formula                       value gradient Hessian
@@ -167,8 +167,8 @@ class ClosedFormRisk:
     relatively up to 5e-13.
 
     The gradient keeps its relative accuracy down to the smallest radius around the origin. At
-    large scale, the excess that a head carries decides: one spacing of it shifts `q`, so that a head
-    given by its tube coordinate at scale 1e12 has its gradient to 7e-15.
+    large scale, the excess that a head carries decides: one spacing of it shifts `q`, so that a
+    head given by its tube coordinate at scale 1e12 has its gradient to 7e-15.
 
     Examples
     --------
