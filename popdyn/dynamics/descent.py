@@ -235,7 +235,9 @@ class _Run:
         if self.done == 0 or not float(self.risk.value(self.head)) > before * (1.0 + _RISING):
             return ""
         largest = float(np.linalg.eigvalsh(self.risk.hessian(self.head))[-1])
-        limit = f"{2.0 / largest:.6g}" if largest > 0 else "infinite"
+        if largest <= 0:
+            return "; the risk rose in the last step"
+        limit = f"{2.0 / largest:.6g}"
         return (
             f"; the risk rose in the last step: the local stability limit of the step size is "
             f"{limit} there, and the step size {self.step_size!r}"
