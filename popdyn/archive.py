@@ -51,6 +51,9 @@ def load_arrays(path: PathLike, form: str, maker: str) -> Iterator[Mapping[str, 
     """
     with open(path, "rb") as file:
         try:
+            if not zipfile.is_zipfile(file):  # NumPy would take it for a pickle, and say so
+                raise ValueError("it is no archive, or cut off")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 if str(archive["format"]) != form:
                     raise ValueError(f"its format is {archive['format']!s}")

@@ -215,3 +215,11 @@ def test_a_damaged_or_foreign_file_is_refused_in_one_line(tmp_path, write):
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         Corpus.load(tmp_path / "none.npz")
+
+
+def test_a_file_of_another_kind_is_never_said_to_be_loadable_unsafely(tmp_path):
+    path = tmp_path / "notes.npz"
+    path.write_bytes(b"not an archive")
+    with pytest.raises(ValueError, match="it is no archive, or cut off") as refusal:
+        Corpus.load(path)
+    assert "pickle" not in str(refusal.value)
