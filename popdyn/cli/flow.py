@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from popdyn.cli.output import (
-    PICTURES,
-    check_writable,
+    add_output_options,
+    check_outputs,
     print_json,
     print_table,
     write_picture,
@@ -63,19 +63,12 @@ def add_to(commands: Commands) -> None:
     )
     add_gradient_option(parser)
     add_method_option(parser)
-    parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
-    parser.add_argument("--out", metavar="FILE.npz", help="write the arrays to a file")
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw ratio, tube, scale and error to a .pdf, .png or .svg"
-    )
+    add_output_options(parser, "ratio, tube, scale and error")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.out is not None:
-        check_writable("--out", arguments.out, (".npz",))
-    if arguments.plot is not None:
-        check_writable("--plot", arguments.plot, PICTURES)
+    check_outputs(arguments)
     if not 0.0 <= arguments.t_end < math.inf:
         raise UsageError(f"--t-end wants a finite time from 0 on, got {arguments.t_end!r}")
     if arguments.plot is not None and arguments.t_end == 0.0:

@@ -1,5 +1,6 @@
 """What all commands write: strict JSON, tables, and files that are whole or absent."""
 
+import argparse
 import json
 import math
 import os
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "PICTURES",
+    "add_output_options",
+    "check_outputs",
     "check_writable",
     "print_json",
     "print_lines",
@@ -59,6 +61,21 @@ def print_table(columns: Mapping[str, Any]) -> None:
     print("".join(name.rjust(width) for name in columns))
     for row in zip(*columns.values(), strict=True):
         print("".join(repr(float(entry)).rjust(width) for entry in row))
+
+
+def add_output_options(parser: argparse.ArgumentParser, drawn: str) -> None:
+    """The ways in which arrays leave a command: JSON, a file, a picture of what is drawn."""
+    parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
+    parser.add_argument("--out", metavar="FILE.npz", help="write the arrays to a file")
+    parser.add_argument("--plot", metavar="FILE", help=f"draw {drawn} to a .pdf, .png or .svg")
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse the files of `add_output_options` that could not be written."""
+    if arguments.out is not None:
+        check_writable("--out", arguments.out, (".npz",))
+    if arguments.plot is not None:
+        check_writable("--plot", arguments.plot, PICTURES)
 
 
 def check_writable(option: str, path: str, suffixes: tuple[str, ...]) -> None:

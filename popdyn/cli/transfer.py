@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from popdyn.cli.output import (
-    PICTURES,
-    check_writable,
+    add_output_options,
+    check_outputs,
     print_json,
     print_table,
     write_picture,
@@ -60,19 +60,12 @@ def add_to(commands: Commands) -> None:
         help="draw so many contexts for each threshold and size as a check; with --seed",
     )
     parser.add_argument("--seed", type=seed, metavar="S", help="of the drawn contexts")
-    parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
-    parser.add_argument("--out", metavar="FILE.npz", help="write the arrays to a file")
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw error against context size to a .pdf, .png or .svg"
-    )
+    add_output_options(parser, "error against context size")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.out is not None:
-        check_writable("--out", arguments.out, (".npz",))
-    if arguments.plot is not None:
-        check_writable("--plot", arguments.plot, PICTURES)
+    check_outputs(arguments)
     if (arguments.contexts is None) != (arguments.seed is None):
         raise UsageError("--contexts and --seed want each other, got one of them")
 
