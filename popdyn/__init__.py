@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from popdyn.design import Design as Design
     from popdyn.design import tilted as tilted
     from popdyn.design import wavy as wavy
+    from popdyn.dynamics.arrivals import hitting_times as hitting_times
     from popdyn.dynamics.descent import gradient_descent as gradient_descent
     from popdyn.dynamics.flow import gradient_flow as gradient_flow
     from popdyn.dynamics.hitting import crossings as crossings
@@ -102,6 +103,7 @@ _MODULES = {
     "gradient_descent": "popdyn.dynamics.descent",
     "gradient_flow": "popdyn.dynamics.flow",
     "hitting_time": "popdyn.dynamics.hitting",
+    "hitting_times": "popdyn.dynamics.arrivals",
     "limit_error": "popdyn.attention",
     "localized": "popdyn.noise",
     "massart": "popdyn.noise",
