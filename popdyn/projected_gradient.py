@@ -58,7 +58,7 @@ _COMPLEMENT, _DECAY, _CHANNELS = 21, 22, 23  # of 1 - exp(-u w) and exp(-u w); a
 
 @dataclass(frozen=True, eq=False)
 class ProgressMoments:
-    """Law of one task's share `g = 2 (F - alpha) u . grad F` in the projected gradient.
+    """Law of one task's share `g = 2 (F - alpha) <u, grad F>` in the projected gradient.
 
     Over tasks and their contexts, `u = (l + 1/mu, 1)`. A corpus of `m` tasks has the mean of `m`
     independent `g`: the same mean, and `standard_deviation / sqrt(m)`.
