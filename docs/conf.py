@@ -18,6 +18,7 @@ author = "the popdyn developers"
 release = version = installed_version("popdyn-attention")
 html_title = "popdyn"
 html_theme = "furo"
+html_show_copyright = False
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 templates_path = ["_templates"]
@@ -26,6 +27,7 @@ default_role = "literal"  # the docstrings' `x` is code
 autosummary_generate = True
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # the docstrings say it better
+myst_enable_extensions = ["dollarmath"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
