@@ -65,6 +65,7 @@ LAYERS = {
         "popdyn.dynamics.trajectory",
         "popdyn.dynamics.hitting",
         "popdyn.dynamics.flow",
+        "popdyn.dynamics.capture",
         "popdyn.dynamics.arrivals",
         "popdyn.dynamics.descent_steps",
         "popdyn.dynamics.descent",

@@ -10,6 +10,7 @@ from popdyn.cli.output import (
     add_output_options,
     check_outputs,
     print_json,
+    print_lines,
     print_table,
     write_picture,
     write_whole,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
+    from popdyn.coordinates import Head
     from popdyn.dynamics.trajectory import Trajectory
     from popdyn.risk.protocol import Risk
 
@@ -63,6 +65,12 @@ def add_to(commands: Commands) -> None:
     )
     add_gradient_option(parser)
     add_method_option(parser)
+    parser.add_argument(
+        "--enclose",
+        action="store_true",
+        help="also say from which moment on the run, with the gradient in closed form, is inside a "
+        "region that is proven to hold it for ever (needs python-flint; takes up to a minute)",
+    )
     add_output_options(parser, "ratio, tube, scale and error")
     parser.set_defaults(run=_run)
 
@@ -93,6 +101,8 @@ def _run(arguments: argparse.Namespace) -> None:
     columns = {name: getattr(trajectory, name)[rows] for name in COLUMNS}
     record: dict[str, Any] = columns | {"chart": trajectory.chart[rows]}
     record |= {name: getattr(trajectory, name) for name in OUTCOME}
+    capture = _capture(arguments, head) if arguments.enclose else {}
+    record |= capture
     if arguments.out is not None:
         write_whole(arguments.out, lambda stream: np.savez(stream, **record))
     if arguments.plot is not None:
@@ -101,8 +111,31 @@ def _run(arguments: argparse.Namespace) -> None:
         print_json(record)
     else:
         print_table(columns)
+        print_lines(capture)
     if not trajectory.success:
         raise RuntimeError(trajectory.message)
+
+
+def _capture(arguments: argparse.Namespace, head: "Head") -> dict[str, Any]:
+    try:
+        from popdyn.dynamics.capture import tube_capture
+    except ImportError:
+        raise UsageError(
+            "--enclose needs python-flint; install popdyn-attention[enclosures]"
+        ) from None
+    hit, region = tube_capture(head, arguments.t_end, method=arguments.method)
+    low, high = region.slopes if region is not None else (math.nan, math.nan)
+    return {
+        "captured": hit.reached,
+        "capture_time": hit.time,
+        "capture_scale": float(hit.head.scale) if hit.reached else math.nan,
+        "band_width": region.width if region is not None else math.nan,
+        "proven_from_scale": region.scale if region is not None else math.nan,
+        # mu^4 grows at least and at most so fast, for ever after
+        "least_slope": low,
+        "greatest_slope": high,
+        "capture": hit.message,
+    }
 
 
 def _times(t_end: float, points: int) -> "NDArray[float64]":
