@@ -7,6 +7,8 @@ there, which shrinks like `mu^-3`.
 """
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import float64, int64
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
+from popdyn.display import html_table
 from popdyn.dynamics.hitting import hitting_time
 from popdyn.dynamics.trajectory import Trajectory
 from popdyn.pretraining import default_start
@@ -22,6 +25,9 @@ from popdyn.projected_gradient import progress_direction, progress_moments
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.corpus import CorpusRisk
 from popdyn.risk.corpus_kernels import Tasks, corpus_gradient
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Certificate", "certificate"]
 
@@ -135,6 +141,16 @@ class Certificate:
             f"<Certificate of {self.n_tasks} tasks with {self.n_examples} examples each, "
             f"{len(self.scales)} levels, certified_scale={self.certified_scale:.6g}>"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("scales", "deviation", "expected_deviation", "expected_spread", "holds")
+        rows = zip(*(getattr(self, name) for name in names), strict=True)
+        return html_table(repr(self).strip("<>"), rows, names)
+
+    def plot(self) -> "Figure":
+        """Picture of the deviation against the scale, beside what corpora of this size have."""
+        figure: Figure = import_module("popdyn.plotting.certification").draw(self)
+        return figure
 
     def __str__(self) -> str:
         lines = [

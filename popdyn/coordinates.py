@@ -7,6 +7,8 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.display import html_table
+
 __all__ = ["Head", "require_head"]
 
 _SPLITTER = 2.0**27 + 1.0  # Veltkamp's constant: cuts a double into two halves of 26 bits
@@ -168,6 +170,12 @@ class Head:
             f"half_width={self.half_width!r})"
         )
 
+    def _repr_html_(self) -> str:
+        names = ("label_score", "scale", "excess", "ratio", "tube")
+        rows = zip(*(np.ravel(getattr(self, name)) for name in names), strict=True)
+        many = f" of shape {self.shape}" if self.shape else ""
+        return html_table(f"Head{many}, half width {self.half_width:g}", rows, names)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         name, given = state["_given"]
         for field in ("label_score", "excess", "scale"):
@@ -236,7 +244,14 @@ def _read_only(array: ArrayLike) -> Any:
 def _shown(array: ArrayLike) -> str:
     if np.ndim(array) == 0:
         return repr(np.asarray(array).item())
-    return np.array2string(np.asarray(array), separator=", ", threshold=6, floatmode="unique")
+    return np.array2string(
+        np.asarray(array),
+        separator=", ",
+        threshold=6,
+        edgeitems=2,
+        floatmode="unique",
+        max_line_width=np.iinfo(np.int32).max,
+    )
 
 
 def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:

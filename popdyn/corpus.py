@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.archive import PathLike, load_arrays, save_arrays
 from popdyn.design import positive_half_width
+from popdyn.display import html_table
 
 __all__ = ["Corpus", "inside_interval"]
 
@@ -138,6 +139,17 @@ class Corpus:
             f"<Corpus of {self.n_tasks} tasks with {self.n_examples} examples each, "
             f"half_width={self.half_width!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        rows = zip(
+            range(self.n_tasks),
+            self.thresholds,
+            np.count_nonzero(self.labels > 0, axis=1),
+            np.count_nonzero(self.labels < 0, axis=1),
+            strict=True,
+        )
+        header = ("task", "threshold", "positive examples", "negative examples")
+        return html_table(repr(self).strip("<>"), rows, header)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._freeze(*(state[field.name] for field in fields(self)))

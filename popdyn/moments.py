@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
 from popdyn.design import Design
+from popdyn.display import html_table
 from popdyn.quadrature import unit_scores
 from popdyn.weight_transform import G1, G2, example_panels, transform
 
@@ -26,7 +27,7 @@ __all__ = ["ContextMoments", "context_moments"]
 LARGEST_SCALE = 1e5  # of mu l: time and memory grow with it, here half a second and 200 MB
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ContextMoments:
     """First two moments of the threshold error `F - alpha` over contexts of n examples.
 
@@ -46,6 +47,20 @@ class ContextMoments:
     @property
     def root_mean_square(self) -> NDArray[float64]:
         return np.sqrt(self.mean_square_error)
+
+    def __repr__(self) -> str:
+        shape = np.shape(self.bias)
+        if shape:
+            return f"<{type(self).__name__} of shape {shape}>"
+        bias, error = float(self.bias), float(self.root_mean_square)
+        return f"<{type(self).__name__}, bias={bias:.6g}, root_mean_square={error:.6g}>"
+
+    def _repr_html_(self) -> str:
+        names = ("bias", "root_mean_square")
+        places = np.ndindex(np.shape(self.bias))
+        columns = (np.ravel(getattr(self, name)) for name in names)
+        rows = zip(places, *columns, strict=True)
+        return html_table(repr(self).strip("<>"), rows, ("index", *names))
 
 
 def context_moments(

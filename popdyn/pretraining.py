@@ -5,8 +5,9 @@ Start, step size, stopping scale and step budget come from the number of tasks a
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from importlib import import_module
 from math import ceil, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64
@@ -17,10 +18,14 @@ from popdyn.asymptotics import stable_step, tube_limit
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
 from popdyn.design import positive_half_width
+from popdyn.display import html_table
 from popdyn.dynamics.descent import gradient_descent
 from popdyn.dynamics.hitting import hitting_time
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.corpus import CorpusRisk
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Checkpoint", "default_start", "pretrain", "stopping_scale"]
 
@@ -137,6 +142,27 @@ class Checkpoint:
             f"<Checkpoint of {self.n_tasks} tasks with {self.n_examples} examples each, "
             f"scale={float(self.head.scale):.6g}, {self.message!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("scale", "tube", "label_score", "stopping_scale", "reached", "n_steps", "seed")
+        rows = [(name, getattr(self if hasattr(self, name) else self.head, name)) for name in names]
+        return html_table(repr(self).strip("<>"), rows)
+
+    def plot(self) -> "Figure":
+        """Picture of the frozen head: its place beside the population flow, its errors (MODEL §6).
+
+        The errors are the exact ones on fresh contexts, at the thresholds 0 and `l/2` to both
+        sides; `transfer(...).plot()` shows others.
+
+        Returns
+        -------
+        matplotlib Figure
+            Outside of pyplot; a notebook shows it.
+        """
+        # By name at call time: what follows from a checkpoint is found by modules below this one.
+        seen = import_module("popdyn.experiments.frozen_head").observe(self)
+        figure: Figure = import_module("popdyn.plotting.frozen_head").draw(seen)
+        return figure
 
 
 def pretrain(

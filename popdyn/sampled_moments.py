@@ -26,7 +26,7 @@ _CHUNK = 2**20  # examples drawn at a time
 Estimate: TypeAlias = Callable[[Head, Corpus], NDArray[float64]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SampledMoments(ContextMoments):
     """Moments estimated from drawn contexts.
 

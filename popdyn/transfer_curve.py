@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64, int64
@@ -13,10 +14,14 @@ from popdyn.attention import limit_error
 from popdyn.coordinates import Head
 from popdyn.corpus import inside_interval
 from popdyn.design import Design
+from popdyn.display import html_table
 from popdyn.moments import ContextMoments, context_moments
 from popdyn.pretraining import Checkpoint, sampling_term
 from popdyn.sampled_moments import SampledMoments, context_moments_sampled
 from popdyn.sampling import Seed, count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["TransferCurve", "TwoTermFit", "fit_two_terms", "transfer"]
 
@@ -66,6 +71,22 @@ class TransferCurve:
             f"<TransferCurve at {self.thresholds.size} thresholds and {self.context_sizes.size} "
             f"context sizes, scale={float(self.head.scale):.6g}>"
         )
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.context_sizes, *self.root_mean_square, strict=True)
+        header = ("N", *(f"RMS at {threshold:g}" for threshold in self.thresholds))
+        return html_table(repr(self).strip("<>"), rows, header)
+
+    def plot(self) -> "Figure":
+        """Picture of the errors against the context size, with their law and floor (MODEL §6).
+
+        Returns
+        -------
+        matplotlib Figure
+            Outside of pyplot; a notebook shows it.
+        """
+        figure: Figure = import_module("popdyn.plotting.transfer").draw(self)
+        return figure
 
 
 def transfer(

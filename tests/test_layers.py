@@ -16,6 +16,7 @@ LAYERS = {
         "popdyn.ball_polylog",
     ],
     "model": [
+        "popdyn.display",
         "popdyn.coordinates",
         "popdyn.law_arguments",
         "popdyn.asymptotics",
@@ -91,6 +92,7 @@ LAYERS = {
         "popdyn.experiments.inference_noise",
         "popdyn.experiments.step_sizes",
         "popdyn.experiments.infinite_tasks",
+        "popdyn.experiments.frozen_head",
     ],
     "surface": [
         "popdyn.plotting",
@@ -108,6 +110,9 @@ LAYERS = {
         "popdyn.plotting.step_sizes",
         "popdyn.plotting.infinite_tasks",
         "popdyn.plotting.transfer",
+        "popdyn.plotting.trajectory",
+        "popdyn.plotting.frozen_head",
+        "popdyn.plotting.certification",
         "popdyn.figures",
         "popdyn.cli.parsing",
         "popdyn.cli.output",
@@ -156,6 +161,22 @@ def test_the_list_names_every_module_and_nothing_else():
 def test_imports_point_up_the_list(module):
     above = set(ORDER[: ORDER.index(module)])
     assert _imports(MODULES[module]) <= above
+
+
+def test_imports_by_name_lead_from_a_result_to_its_picture_and_nowhere_else():
+    found = {}
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+                (name,) = node.args
+                if isinstance(name, ast.Constant) and name.value.startswith("popdyn"):
+                    found.setdefault(module, set()).add(name.value)
+    assert found == {
+        "popdyn.dynamics.trajectory": {"popdyn.plotting.trajectory"},
+        "popdyn.pretraining": {"popdyn.experiments.frozen_head", "popdyn.plotting.frozen_head"},
+        "popdyn.certification": {"popdyn.plotting.certification"},
+        "popdyn.transfer_curve": {"popdyn.plotting.transfer"},
+    }
 
 
 def test_the_predicted_laws_are_an_independent_witness():

@@ -1,13 +1,18 @@
 """Results of an evolution: the path of a head, and the times at which it reaches a level."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
+from popdyn.display import html_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Hit", "Trajectory"]
 
@@ -36,6 +41,11 @@ class Hit:
     def __repr__(self) -> str:
         outcome = "reached" if self.reached else "not reached"
         return f"Hit({outcome}, time={self.time!r}, scale={float(self.head.scale)!r})"
+
+    def _repr_html_(self) -> str:
+        names = ("time", "scale", "tube", "label_score")
+        entries = (self.time, *(float(getattr(self.head, name)) for name in names[1:]))
+        return html_table(f"Hit: {self.message}", [entries], names)
 
 
 class Path(Protocol):
@@ -126,6 +136,37 @@ class Trajectory:
             f"Trajectory({len(self)} points to t={self.stop_time:.6g}, "
             f"scale={float(self.stop_head.scale):.6g}, {self.message!r})"
         )
+
+    def _repr_html_(self) -> str:
+        names = ("label_score", "scale", "excess", "ratio", "tube")
+        rows = [
+            (place, time, *(float(getattr(head, name)) for name in names))
+            for place, time, head in (
+                ("start", 0.0, self.start),
+                ("stop", self.stop_time, self.stop_head),
+            )
+        ]
+        caption = f"Trajectory of {len(self)} points: {self.message}"
+        return html_table(caption, rows, ("", "t", *names))
+
+    def plot(self) -> "Figure":
+        """Picture of the path: ratio, tube coordinate, scale and risk against time.
+
+        The lines that a flow of the clean population nears are drawn beside it (MODEL §4).
+
+        Returns
+        -------
+        matplotlib Figure
+            Outside of pyplot; a notebook shows it.
+
+        Raises
+        ------
+        ValueError
+            If there is no point after time 0.
+        """
+        # By name at call time, as `popdyn` finds its own: dynamics is read without any plotting.
+        figure: Figure = import_module("popdyn.plotting.trajectory").draw(self)
+        return figure
 
     @property
     def ratio(self) -> NDArray[float64]:

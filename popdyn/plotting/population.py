@@ -1,5 +1,7 @@
 """The picture of the population dynamics: capture, growth, settled quantities (MODEL §4)."""
 
+from typing import Protocol
+
 import numpy as np
 from matplotlib.axes import Axes
 from numpy import float64
@@ -9,7 +11,15 @@ from popdyn.asymptotics import growth_rate, scale_at, tube_center
 from popdyn.experiments.population import Result
 from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
-__all__ = ["draw", "draw_error", "draw_growth", "draw_ratio", "draw_scale", "draw_tube"]
+__all__ = [
+    "draw",
+    "draw_error",
+    "draw_growth",
+    "draw_ratio",
+    "draw_runs",
+    "draw_scale",
+    "draw_tube",
+]
 
 BAND = 0.1  # half width of the band shown around the centre of the tube
 # A start far from the tube moves so fast that it would flatten the rest: axes reach this many
@@ -17,6 +27,23 @@ BAND = 0.1  # half width of the band shown around the centre of the tube
 REACH = 3.0
 SPAN = 0.2  # of the limit: an axis shows no less, or rounding would look like motion
 MARGIN = 0.07  # above and below what an axis shows
+
+
+class Paths(Protocol):
+    """What the panels of ratio, tube coordinate and scale read of a `Result`."""
+
+    @property
+    def half_width(self) -> float: ...
+    @property
+    def starts(self) -> NDArray[float64]: ...
+    @property
+    def t(self) -> NDArray[float64]: ...
+    @property
+    def ratio(self) -> NDArray[float64]: ...
+    @property
+    def tube(self) -> NDArray[float64]: ...
+    @property
+    def scale(self) -> NDArray[float64]: ...
 
 
 def draw(result: Result) -> Figure:
@@ -46,28 +73,28 @@ def draw(result: Result) -> Figure:
     return figure
 
 
-def draw_ratio(axes: Axes, result: Result) -> None:
+def draw_ratio(axes: Axes, result: Paths) -> None:
     """Ratio `k`, which tends to the half width."""
     width = result.half_width
-    _draw_runs(axes, result, result.ratio)
+    draw_runs(axes, result, result.ratio)
     _show_near(axes, REACH * width, width)
     _draw_limit(axes, width, r"$\ell$")
     axes.set_ylabel(r"$k$")
 
 
-def draw_tube(axes: Axes, result: Result) -> None:
+def draw_tube(axes: Axes, result: Paths) -> None:
     """Tube coordinate `c` and the band around the centre of the tube."""
     centre = float(tube_center(1.0, result.half_width, order=0))
     axes.axhspan(centre - BAND, centre + BAND, color="0.88", linewidth=0)
-    _draw_runs(axes, result, result.tube)
+    draw_runs(axes, result, result.tube)
     _show_near(axes, REACH, centre - BAND, centre + BAND)
     _draw_limit(axes, centre, rf"$c^* \pm {BAND:g}$")
     axes.set_ylabel(r"$c$")
 
 
-def draw_scale(axes: Axes, result: Result) -> None:
+def draw_scale(axes: Axes, result: Paths) -> None:
     """`mu^4`, which grows with the predicted slope; tells the runs by their starts."""
-    _draw_runs(axes, result, result.scale**4)
+    draw_runs(axes, result, result.scale**4)
     if len(result.starts) > 1:
         for line, (label_score, scale) in zip(axes.lines, result.starts, strict=True):
             line.set_label(rf"from $({label_score:g}, {scale:g})$")
@@ -82,7 +109,7 @@ def draw_scale(axes: Axes, result: Result) -> None:
 
 def draw_error(axes: Axes, result: Result) -> None:
     """Scaled interior error, which tends to 1."""
-    _draw_runs(axes, result, result.scaled_error)
+    draw_runs(axes, result, result.scaled_error)
     _show_near(axes, REACH, 1.0)
     _draw_limit(axes, 1.0, "$1$")
     axes.set_ylabel(r"$\mu\,\mathrm{sup}\,|F - \alpha|$")
@@ -91,26 +118,29 @@ def draw_error(axes: Axes, result: Result) -> None:
 def draw_growth(axes: Axes, result: Result) -> None:
     """Scaled growth of the scale, which tends to a constant."""
     limit = float(growth_rate(1.0, result.half_width, order=0))
-    _draw_runs(axes, result, result.scaled_growth)
+    draw_runs(axes, result, result.scaled_growth)
     _show_near(axes, REACH * limit, limit)
     _draw_limit(axes, limit, r"$2 / (1 + \ell^2)$")
     axes.set_ylabel(r"$\mu^3\, \mathrm{d}\mu/\mathrm{d}t$")
 
 
-def _draw_runs(axes: Axes, result: Result, rows: NDArray[float64]) -> None:
+def draw_runs(axes: Axes, result: Paths, rows: NDArray[float64]) -> None:
     """One line a run on a logarithmic axis of time."""
     later = result.t > 0
+    first, last = result.t[later].min(), result.t.max()
     for index, row in enumerate(rows):
         axes.plot(
             result.t[later],
             row[later],
             color=COLOURS[index % len(COLOURS)],
             linestyle=LINES[index % len(LINES)],
+            marker="o" if first == last else None,  # of one point there is no line to see
         )
     if not np.isfinite(rows).any():
         axes.text(0.5, 0.2, r"undefined at $\mu \leq 0$", ha="center", transform=axes.transAxes)
     axes.set_xscale("log")
-    axes.set_xlim(result.t[later].min(), result.t.max())
+    if first < last:
+        axes.set_xlim(first, last)
     tidy_log_axis(axes, "x")
     axes.set_xlabel("$t$")
 
