@@ -10,6 +10,7 @@ from math import comb, factorial, inf, log, log1p, nan, pi
 import numpy as np
 
 from popdyn.compiled import kernel
+from popdyn.machine_arithmetic import multiply_add
 
 __all__ = [
     "ZETA2",
@@ -76,10 +77,10 @@ def li2_and_li3(z: float, one_minus_z: float, log_one_minus_z: float) -> tuple[f
         square = w * w
         even = 0.0
         for a in _LI2_EVEN[::-1]:
-            even = even * square + a
+            even = multiply_add(even, square, a)
         three = 0.0
         for a in _LI3[::-1]:
-            three = three * w + a
+            three = multiply_add(three, w, a)
         return w * (1.0 - 0.25 * w + square * even), w * three
     if one_minus_z <= 0.0:
         return ZETA2, ZETA3
@@ -88,8 +89,8 @@ def li2_and_li3(z: float, one_minus_z: float, log_one_minus_z: float) -> tuple[f
     square = u * u
     two, three = 0.0, 0.0
     for j in range((_LI3_NEAR_ONE.size if u > _NEAR_ONE_ITSELF else 3) - 1, -1, -1):
-        two = two * square + _LI2_NEAR_ONE[j]
-        three = three * square + _LI3_NEAR_ONE[j]
+        two = multiply_add(two, square, _LI2_NEAR_ONE[j])
+        three = multiply_add(three, square, _LI3_NEAR_ONE[j])
     li2_z = ZETA2 - u * (1.0 - log_u + 0.25 * u + square * two)
     li3_z = ZETA3 - u * (ZETA2 - u * (0.75 - 0.5 * log_u + u / 12.0 + square * three))
     return li2_z, li3_z

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "popdyn"
 LAYERS = {
     "mathematics": [
         "popdyn.compiled",
+        "popdyn.machine_arithmetic",
         "popdyn.polylog",
         "popdyn.exponentials",
         "popdyn.ball_polylog",

@@ -11,7 +11,10 @@ with `eta = 1 / mu`; `y < 1` has the sign of `-lam`. Along the interval `dV/ds =
 
 from math import exp, expm1, log, log1p
 
+import numpy as np
+
 from popdyn.compiled import kernel
+from popdyn.machine_arithmetic import multiply_add
 from popdyn.polylog import li2_and_li3, li2_and_li3_inverted
 
 __all__ = ["hessian_in_y", "risk_in_y"]
@@ -21,6 +24,11 @@ _LARGEST = 345.0
 # Up to here the second derivatives of Li2 and Li3 by y are summed as power series, 0.3^32 is 2e-17
 _SMALL_Y = 0.3
 _TERMS = 32
+
+_n = np.arange(_TERMS + 1)
+_LI2_CURVATURE = _n / (_n + 1.0)
+_LI3_CURVATURE = _n / (_n + 1.0) ** 2
+del _n
 
 
 @kernel
@@ -156,8 +164,8 @@ def _end_hessian_in_y(
     if abs(y) <= _SMALL_Y:
         two_2 = three_2 = 0.0
         for n in range(_TERMS, 0, -1):
-            two_2 = two_2 * y + n / (n + 1.0)
-            three_2 = three_2 * y + n / ((n + 1.0) * (n + 1.0))
+            two_2 = multiply_add(two_2, y, _LI2_CURVATURE[n])
+            three_2 = multiply_add(three_2, y, _LI3_CURVATURE[n])
         square_of = complement * complement
         two_2, three_2 = square_of * two_2, square_of * three_2
         bend = 0.5 * v * (2.0 * vh + 3.0 * v) + eta * (eta * three_2 - v * two_2) - s_y

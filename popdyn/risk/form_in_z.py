@@ -17,6 +17,7 @@ from math import exp, expm1, factorial, log, log1p
 import numpy as np
 
 from popdyn.compiled import kernel
+from popdyn.machine_arithmetic import multiply_add
 from popdyn.polylog import bernoulli, li2_and_li3, li2_and_li3_inverted, trilogarithm_series
 
 __all__ = ["hessian_in_z", "risk_in_z"]
@@ -34,6 +35,10 @@ _SMALL_EXCESS = 0.35  # from here on q < 1/2, and 1 - q loses nothing
 _B = bernoulli(_TERMS + 1)
 _LI3 = np.array([0.0, *(float(a) for a in trilogarithm_series(_TERMS))])
 _H = np.array([float((_B[n] + _B[n + 1]) / factorial(n)) for n in range(_TERMS)])
+_n = np.arange(_TERMS)
+_M_CURVATURE = _n * (_n - 1.0) * (_n - 2.0) * _LI3[:_TERMS]
+_H_CURVATURE = _n * (_n - 1.0) * _H
+del _n
 
 
 @kernel
@@ -89,11 +94,11 @@ def _functions(end: tuple[float, ...]) -> tuple[float, float, float, float, floa
         if abs(w) < _NEAR_ZERO:
             terms = _TERMS_NEAR_ZERO if abs(w) > _LINEAR else _TERMS_LINEAR
         for n in range(terms - 1, -1, -1):
-            m_1 = m_1 * w + m
-            m = m * w + three
-            three = three * w + _LI3[n]
-            h_1 = h_1 * w + h
-            h = h * w + _H[n]
+            m_1 = multiply_add(m_1, w, m)
+            m = multiply_add(m, w, three)
+            three = multiply_add(three, w, _LI3[n])
+            h_1 = multiply_add(h_1, w, h)
+            h = multiply_add(h, w, _H[n])
         return three, m, h, 2.0 * m_1, h_1
     if z < -1.0:
         two, three = li2_and_li3_inverted(log_minus_z, inverse)
@@ -142,9 +147,9 @@ def _second_derivatives(end: tuple[float, ...]) -> tuple[float, float]:
     if _LEAST_Z <= z <= _LARGEST_Z:
         m_2 = h_2 = 0.0
         for n in range(_TERMS - 1, 2, -1):
-            m_2 = m_2 * w + n * (n - 1.0) * (n - 2.0) * _LI3[n]
+            m_2 = multiply_add(m_2, w, _M_CURVATURE[n])
         for n in range(_TERMS - 1, 1, -1):
-            h_2 = h_2 * w + n * (n - 1.0) * _H[n]
+            h_2 = multiply_add(h_2, w, _H_CURVATURE[n])
         return m_2, h_2
     _, m, h, m_1, h_1 = _functions(end)
     if z < -1.0:

@@ -4,20 +4,25 @@ With the partition function `D(lam, mu; alpha) = E exp(lam y + mu x)` one has `F
 the other softmax averages are its derivatives too.
 
 Near the origin `D = cosh(lam) C(mu) + sinh(lam) S(mu)`, where `C = sinh(mu) / mu` and
-`S = (exp(mu alpha) - cosh(mu)) / mu` are summed as power series. The gradient vanishes at the
-origin because the threshold is there uncorrelated with the covariance `Cov(x, y) = -(1 - alpha^2) /
-2` and the variance `Var(x) = 1/3`; so what is averaged is their change since the origin, small by
-itself and not as a difference. At moderate scale `D` is the sum of a positive and a negative group,
-since its small values near the end `alpha = -1` would be lost in the difference.
+`S = (exp(mu alpha) - cosh(mu)) / mu`. The gradient vanishes at the origin because the threshold is
+there uncorrelated with the covariance `Cov(x, y) = -(1 - alpha^2) / 2` and the variance `Var(x) =
+1/3`; so what is averaged is their change since the origin, small by itself and not as a difference.
+At moderate scale `D` is the sum of a positive and a negative group, since its small values near the
+end `alpha = -1` would be lost in the difference.
+
+The averages are written so that several nodes are computed at a time: no function is called for a
+node, series have a fixed length, and their sums over the nodes may be reordered.
 """
 
-from math import cosh, exp, factorial, sinh
+from decimal import Decimal, localcontext
+from math import exp, expm1, factorial
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
+from popdyn.machine_arithmetic import multiply_add, reordered_add
 
 __all__ = [
     "hessian_at_moderate_scale",
@@ -26,43 +31,55 @@ __all__ = [
     "risk_near_origin",
 ]
 
+
+def _legendre_rule(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
+    """Gauss–Legendre nodes and weights, rounded once.
+
+    NumPy's weights are off by 4e-13 at the ends and by 1e-15 elsewhere, and so were the averages.
+    """
+    nodes, weights = [], []
+    with localcontext(prec=40):
+        for guess in np.polynomial.legendre.leggauss(order)[0]:
+            x = Decimal(float(guess))
+            polynomial, slope = _legendre(order, x)
+            x -= polynomial / slope  # a step of Newton's method makes 30 digits of 15
+            _, slope = _legendre(order, x)
+            nodes.append(float(x))
+            weights.append(float(2 / ((1 - x * x) * slope * slope)))
+    return np.array(nodes), np.array(weights)
+
+
+def _legendre(order: int, x: Decimal) -> tuple[Decimal, Decimal]:
+    """Legendre polynomial and its derivative."""
+    before, polynomial = Decimal(1), x
+    for k in range(2, order + 1):
+        before, polynomial = polynomial, ((2 * k - 1) * x * polynomial - (k - 1) * before) / k
+    return polynomial, order * (before - x * polynomial) / (1 - x * x)
+
+
 # The averages have their nearest pole at alpha = -1.33 near the origin, at the corner (lam, mu) =
 # (1.58, 1), and at -1.26 at moderate scale, at (2.42, 2); it is fourfold in the Hessian. The rules
 # gain a factor 2.2^2 and 2^2 a node.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(28)
-_MODERATE_NODES, _MODERATE_WEIGHTS = np.polynomial.legendre.leggauss(36)
-# Terms of the power series in mu up to 1, where that of d3S/dmu3 ends with 22^3 / 23! = 4e-19,
-# and |mu| up to which fewer leave 1e-18
-_TERMS = 22
-_SHORTER = ((0.01, 10), (0.2, 14))
-
-_factorials = np.array([float(factorial(k + 1)) for k in range(_TERMS)])
-_k = np.arange(_TERMS)
-_S: NDArray[float64] = (_NODES[:, None] ** (_k + 1) - _k % 2) / _factorials
-# C - 1, C' / mu, and C'' - C / 3, C''' / mu in powers of mu^2, without their first terms 0
-_j = np.arange(1, _TERMS // 2)
-_even = np.array([float(factorial(2 * j + 1)) for j in _j])
-_C = 1.0 / _even
-_C_1 = 2.0 * _j / _even
-_C_2 = 4.0 * _j / (3.0 * (2.0 * _j + 3.0) * _even)
-_C_3 = (2.0 * _j * (2.0 * _j - 1.0) * (2.0 * _j - 2.0) / _even)[1:]
-del _even, _factorials, _j, _k
+_N_NODES, _N_MODERATE = 28, 36
+_NODES, _WEIGHTS = _legendre_rule(_N_NODES)
+_MODERATE_NODES, _MODERATE_WEIGHTS = _legendre_rule(_N_MODERATE)
+# phi_k(x) = sum_j x^j / (j + k)!, first (exp(x) - 1) / x; the series for abs(x) <= 1
+_TERMS = 17  # the next one of phi_3 is 1 / 20! = 4e-19
+_PHI_1 = np.array([1.0 / factorial(j + 1) for j in range(_TERMS + 1)])
+_PHI_3 = np.array([1.0 / factorial(j + 3) for j in range(_TERMS)])
+_PHI_4 = np.array([1.0 / factorial(j + 4) for j in range(_TERMS)])
+_EVEN, _ODD = _PHI_4[0:16:2].copy(), _PHI_4[1:16:2].copy()
 
 
 @kernel
-def _series(coefficients: NDArray[float64], x: float) -> float:
-    total = 0.0
-    for a in coefficients[::-1]:
-        total = total * x + a
-    return total
-
-
-@kernel
-def _terms(mu: float) -> int:
-    for largest, terms in _SHORTER:
-        if abs(mu) <= largest:
-            return terms
-    return _TERMS
+def _hyperbolic(mu: float) -> tuple[float, float]:
+    """`(cosh(mu) - 1 - mu^2 / 2) / mu^4` and `(sinh(mu) - mu - mu^3 / 6) / mu^5`."""
+    square = mu * mu
+    even = odd = 0.0
+    for j in range(_ODD.size - 1, -1, -1):
+        even = multiply_add(even, square, _EVEN[j])
+        odd = multiply_add(odd, square, _ODD[j])
+    return even, odd
 
 
 @kernel
@@ -72,128 +89,175 @@ def risk_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     The gradient is relatively accurate down to the smallest radius; of the risk what is averaged
     is its change from 1/3 at the origin.
     """
-    sh = sinh(lam)
-    half = sinh(0.5 * lam)
-    ch_1 = 2.0 * half * half
+    e = expm1(lam)
+    e_minus = e / (1.0 + e)
+    sh, ch_1 = 0.5 * (e + e_minus), 0.5 * e * e_minus
     ch = 1.0 + ch_1
     square = mu * mu
-    c_0 = square * _series(_C, square)
+    even, odd = _hyperbolic(mu)
+    a, b = 1.0 / 6.0 + square * odd, 0.5 + square * even
+    # C, its change, C' and C'' - C / 3; (cosh(mu) - 1) / mu, the change of its derivative, its
+    # second derivative
+    c_0 = square * a
     c = 1.0 + c_0
-    c1 = mu * _series(_C_1, square)
-    c2 = square * _series(_C_2, square)
+    c1 = mu * (b - a)
+    c2 = 2.0 * square * (a / 3.0 - (even - odd))
+    k = mu * b
+    k1_change = square * (a - even)
+    k2 = mu * (b - 2.0 * (a - even))
     value = g_lam = g_mu = 0.0
-    terms = _terms(mu)
-    for i in range(_NODES.size):
+    for i in range(_N_NODES):
         alpha = _NODES[i]
-        tail = tail1 = tail2 = 0.0
-        for k in range(terms - 1, 1, -1):
-            tail2 = tail2 * mu + tail1
-            tail1 = tail1 * mu + tail
-            tail = tail * mu + _S[i, k]
-        s1_0 = _S[i, 1]
-        s1_change = mu * (2.0 * tail + mu * tail1)
-        s = _S[i, 0] + mu * (s1_0 + mu * tail)
+        x = mu * alpha
+        phi3 = 0.0
+        for j in range(_TERMS - 1, -1, -1):
+            phi3 = multiply_add(phi3, x, _PHI_3[j])
+        phi2 = multiply_add(x, phi3, 0.5)
+        phi1 = multiply_add(x, phi2, 1.0)
+        alpha_2 = alpha * alpha
+        s = multiply_add(alpha, phi1, -k)
+        s1_0 = 0.5 * alpha_2 - 0.5
+        s1_change = multiply_add(alpha_2 * x, phi2 - phi3, -k1_change)
         s1 = s1_0 + s1_change
-        s2 = 2.0 * tail + mu * (4.0 * tail1 + 2.0 * mu * tail2)
-        d_change = ch_1 * c + c_0 + sh * s
+        s2 = multiply_add(alpha_2 * alpha, phi1 - 2.0 * (phi2 - phi3), -k2)
+        d_change = multiply_add(ch_1, c, multiply_add(sh, s, c_0))
         inverse = 1.0 / (1.0 + d_change)
-        y = (sh * c + ch * s) * inverse
-        f = (ch * c1 + sh * s1) * inverse
-        cov = (ch * s1 + sh * c1) * inverse - y * f
-        cov_change = (ch_1 * s1 + s1_change + sh * c1 - d_change * s1_0) * inverse - y * f
-        var_change = (ch * c2 + sh * (s2 - s / 3.0)) * inverse - f * f
+        y = multiply_add(sh, c, ch * s) * inverse
+        f = multiply_add(ch, c1, sh * s1) * inverse
+        change = multiply_add(ch_1, s1, s1_change) + multiply_add(sh, c1, -d_change * s1_0)
+        cov_change = multiply_add(change, inverse, -y * f)
+        change = multiply_add(ch, c2, sh * multiply_add(-1.0 / 3.0, s, s2))
+        var_change = multiply_add(change, inverse, -f * f)
+        error = f - alpha
         w = _WEIGHTS[i]
-        value += w * f * (f - 2.0 * alpha)
-        g_lam += w * (f * cov - alpha * cov_change)
-        g_mu += w * (f * (1.0 / 3.0 + var_change) - alpha * var_change)
+        value = reordered_add(value, w * f * (error - alpha))
+        g_lam = reordered_add(g_lam, w * multiply_add(error, cov_change, f * s1_0))
+        g_mu = reordered_add(g_mu, w * multiply_add(error, var_change, f * (1.0 / 3.0)))
     return 1.0 / 3.0 + 0.5 * value, g_lam, g_mu
 
 
 @kernel
 def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
     """Hessian where `risk_near_origin` holds."""
-    sh, ch = sinh(lam), cosh(lam)
-    square = mu * mu
-    c = 1.0 + square * _series(_C, square)
-    c1 = mu * _series(_C_1, square)
-    c2 = c / 3.0 + square * _series(_C_2, square)
-    c3 = mu * _series(_C_3, square)
+    e = expm1(lam)
+    e_minus = e / (1.0 + e)
+    sh, ch = 0.5 * (e + e_minus), 1.0 + 0.5 * e * e_minus
+    even, odd = _hyperbolic(mu)
+    a, b = 1.0 / 6.0 + mu * mu * odd, 0.5 + mu * mu * even
+    # C and (cosh(mu) - 1) / mu with their first three derivatives
+    c = 1.0 + mu * mu * a
+    c1 = mu * (b - a)
+    c2 = c - 2.0 * (b - a)
+    c3 = c1 - 2.0 * mu * (a - 3.0 * (even - odd))
+    k, k1 = mu * b, c - b
+    k2_by_mu = b - 2.0 * (a - even)
+    k2, k3 = mu * k2_by_mu, c - 3.0 * k2_by_mu
     lam_lam = lam_mu = mu_mu = 0.0
-    terms = _terms(mu)
-    for i in range(_NODES.size):
-        s = s1 = s2 = s3 = 0.0
-        for k in range(terms - 1, -1, -1):
-            s3 = s3 * mu + s2
-            s2 = s2 * mu + s1
-            s1 = s1 * mu + s
-            s = s * mu + _S[i, k]
-        s2 *= 2.0
-        s3 *= 6.0
-        inverse = 1.0 / (ch * c + sh * s)
-        y = (sh * c + ch * s) * inverse
-        f = (ch * c1 + sh * s1) * inverse
-        xx = (ch * c2 + sh * s2) * inverse
-        xxy = (ch * s2 + sh * c2) * inverse
-        xxx = (ch * c3 + sh * s3) * inverse
-        cov = (ch * s1 + sh * c1) * inverse - y * f
-        var = xx - f * f
-        error = f - _NODES[i]
+    for i in range(_N_NODES):
+        alpha = _NODES[i]
+        x = mu * alpha
+        phi4 = 0.0
+        for j in range(_TERMS - 1, -1, -1):
+            phi4 = multiply_add(phi4, x, _PHI_4[j])
+        phi3 = multiply_add(x, phi4, 1.0 / 6.0)
+        phi2 = multiply_add(x, phi3, 0.5)
+        phi1 = multiply_add(x, phi2, 1.0)
+        alpha_2 = alpha * alpha
+        s = multiply_add(alpha, phi1, -k)
+        s1 = multiply_add(alpha_2, phi1 - phi2, -k1)
+        s2 = multiply_add(alpha_2 * alpha, phi1 - 2.0 * (phi2 - phi3), -k2)
+        s3 = multiply_add(alpha_2 * alpha_2, phi1 - 3.0 * phi2 + 6.0 * (phi3 - phi4), -k3)
+        inverse = 1.0 / multiply_add(ch, c, sh * s)
+        y = multiply_add(sh, c, ch * s) * inverse
+        f = multiply_add(ch, c1, sh * s1) * inverse
+        xx = multiply_add(ch, c2, sh * s2) * inverse
+        xxy = multiply_add(ch, s2, sh * c2) * inverse
+        xxx = multiply_add(ch, c3, sh * s3) * inverse
+        cov = multiply_add(multiply_add(ch, s1, sh * c1), inverse, -y * f)
+        var = multiply_add(-f, f, xx)
+        error = f - alpha
         w = _WEIGHTS[i]
-        lam_lam += w * cov * (cov - 2.0 * error * y)
-        lam_mu += w * (cov * var + error * (xxy - y * xx - 2.0 * f * cov))
-        mu_mu += w * (var * var + error * (xxx - f * xx - 2.0 * f * var))
+        lam_lam = reordered_add(lam_lam, w * cov * (cov - 2.0 * error * y))
+        lam_mu = reordered_add(lam_mu, w * (cov * var + error * (xxy - y * xx - 2.0 * f * cov)))
+        mu_mu = reordered_add(mu_mu, w * (var * var + error * (xxx - f * xx - 2.0 * f * var)))
     return lam_lam, lam_mu, mu_mu
-
-
-@kernel
-def _groups(lam: float, mu: float, alpha: float) -> tuple[float, float, float, float, float, float]:
-    """Averages of `y`, `x`, `x y`, `x^2`, `x^2 y`, `x^3` under the softmax, for `abs(mu) >= 1`."""
-    low, middle, high = exp(-mu), exp(mu * alpha), exp(mu)
-    square = alpha * alpha
-    eta = 1.0 / mu
-    up, down = exp(lam), exp(-lam)
-    # 2 mu and less times the integrals of x^k exp(mu x) over the positives and the negatives
-    p = up * (middle - low)
-    m = down * (high - middle)
-    p1 = up * (alpha * middle + low) - eta * p
-    m1 = down * (high - alpha * middle) - eta * m
-    p2 = up * (square * middle - low) - 2.0 * eta * p1
-    m2 = down * (high - square * middle) - 2.0 * eta * m1
-    p3 = up * (square * alpha * middle + low) - 3.0 * eta * p2
-    m3 = down * (high - square * alpha * middle) - 3.0 * eta * m2
-    inverse = 1.0 / (p + m)
-    return (
-        (p - m) * inverse,
-        (p1 + m1) * inverse,
-        (p1 - m1) * inverse,
-        (p2 + m2) * inverse,
-        (p2 - m2) * inverse,
-        (p3 + m3) * inverse,
-    )
 
 
 @kernel
 def risk_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, float]:
     """Risk and gradient for `1 <= abs(mu) <= 2` where no boundary layer is thin."""
+    up, down = exp(lam), exp(-lam)
+    low, high = exp(-mu), exp(mu)
+    eta = 1.0 / mu
+    half = 0.5 * mu
     value = g_lam = g_mu = 0.0
-    for i in range(_MODERATE_NODES.size):
-        y, f, xy, xx, _, _ = _groups(lam, mu, _MODERATE_NODES[i])
-        error = f - _MODERATE_NODES[i]
-        value += _MODERATE_WEIGHTS[i] * error * error
-        g_lam += _MODERATE_WEIGHTS[i] * error * (xy - y * f)
-        g_mu += _MODERATE_WEIGHTS[i] * error * (xx - f * f)
+    for i in range(_N_MODERATE):
+        alpha = _MODERATE_NODES[i]
+        x = half * alpha
+        phi1 = 0.0
+        for j in range(_TERMS, -1, -1):
+            phi1 = multiply_add(phi1, x, _PHI_1[j])
+        root = multiply_add(x, phi1, 1.0)
+        middle = root * root
+        first = alpha * middle
+        second = alpha * first
+        # 2 mu times the integrals of x^k exp(mu x) over the positives and the negatives
+        p = up * (middle - low)
+        m = down * (high - middle)
+        p1 = multiply_add(up, first + low, -eta * p)
+        m1 = multiply_add(down, high - first, -eta * m)
+        p2 = multiply_add(up, second - low, -2.0 * eta * p1)
+        m2 = multiply_add(down, high - second, -2.0 * eta * m1)
+        inverse = 1.0 / (p + m)
+        f = (p1 + m1) * inverse
+        cov = multiply_add(p1 - m1, inverse, -(p - m) * inverse * f)
+        var = multiply_add(p2 + m2, inverse, -f * f)
+        error = f - alpha
+        weighted = _MODERATE_WEIGHTS[i] * error
+        value = reordered_add(value, weighted * error)
+        g_lam = reordered_add(g_lam, weighted * cov)
+        g_mu = reordered_add(g_mu, weighted * var)
     return 0.5 * value, g_lam, g_mu
 
 
 @kernel
 def hessian_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, float]:
     """Hessian where `risk_at_moderate_scale` holds."""
+    up, down = exp(lam), exp(-lam)
+    low, high = exp(-mu), exp(mu)
+    eta = 1.0 / mu
+    half = 0.5 * mu
     lam_lam = lam_mu = mu_mu = 0.0
-    for i in range(_MODERATE_NODES.size):
-        y, f, xy, xx, xxy, xxx = _groups(lam, mu, _MODERATE_NODES[i])
-        error = f - _MODERATE_NODES[i]
-        cov, var = xy - y * f, xx - f * f
-        lam_lam += _MODERATE_WEIGHTS[i] * cov * (cov - 2.0 * error * y)
-        lam_mu += _MODERATE_WEIGHTS[i] * (cov * var + error * (xxy - y * xx - 2.0 * f * cov))
-        mu_mu += _MODERATE_WEIGHTS[i] * (var * var + error * (xxx - f * xx - 2.0 * f * var))
+    for i in range(_N_MODERATE):
+        alpha = _MODERATE_NODES[i]
+        x = half * alpha
+        phi1 = 0.0
+        for j in range(_TERMS, -1, -1):
+            phi1 = multiply_add(phi1, x, _PHI_1[j])
+        root = multiply_add(x, phi1, 1.0)
+        middle = root * root
+        first = alpha * middle
+        second = alpha * first
+        third = alpha * second
+        p = up * (middle - low)
+        m = down * (high - middle)
+        p1 = multiply_add(up, first + low, -eta * p)
+        m1 = multiply_add(down, high - first, -eta * m)
+        p2 = multiply_add(up, second - low, -2.0 * eta * p1)
+        m2 = multiply_add(down, high - second, -2.0 * eta * m1)
+        p3 = multiply_add(up, third + low, -3.0 * eta * p2)
+        m3 = multiply_add(down, high - third, -3.0 * eta * m2)
+        inverse = 1.0 / (p + m)
+        y = (p - m) * inverse
+        f = (p1 + m1) * inverse
+        xx = (p2 + m2) * inverse
+        xxy = (p2 - m2) * inverse
+        xxx = (p3 + m3) * inverse
+        cov = multiply_add(p1 - m1, inverse, -y * f)
+        var = multiply_add(-f, f, xx)
+        error = f - alpha
+        w = _MODERATE_WEIGHTS[i]
+        lam_lam = reordered_add(lam_lam, w * cov * (cov - 2.0 * error * y))
+        lam_mu = reordered_add(lam_mu, w * (cov * var + error * (xxy - y * xx - 2.0 * f * cov)))
+        mu_mu = reordered_add(mu_mu, w * (var * var + error * (xxx - f * xx - 2.0 * f * var)))
     return lam_lam, lam_mu, mu_mu

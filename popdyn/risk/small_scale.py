@@ -16,6 +16,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
+from popdyn.machine_arithmetic import multiply_add
 from popdyn.polylog import bernoulli
 
 __all__ = ["hessian_at_small_scale", "risk_at_small_scale"]
@@ -52,11 +53,11 @@ def _series(u: float) -> tuple[float, float, float, float, float]:
     """`J`, `dJ/du`, `K`, `dK/du` and `p`."""
     j = j_1 = k = k_1 = p = 0.0
     for n in range(_terms(u) - 1, -1, -1):
-        j_1 = j_1 * u + j
-        j = j * u + _J[n]
-        k_1 = k_1 * u + k
-        k = k * u + _K[n]
-        p = p * u + _P[n]
+        j_1 = multiply_add(j_1, u, j)
+        j = multiply_add(j, u, _J[n])
+        k_1 = multiply_add(k_1, u, k)
+        k = multiply_add(k, u, _K[n])
+        p = multiply_add(p, u, _P[n])
     return j, j_1, k, k_1, p
 
 
@@ -65,9 +66,9 @@ def _jet(coefficients: NDArray[float64], u: float) -> tuple[float, float, float]
     """A power series in `u` and its first two derivatives."""
     value = first = half_second = 0.0
     for n in range(_terms(u) - 1, -1, -1):
-        half_second = half_second * u + first
-        first = first * u + value
-        value = value * u + coefficients[n]
+        half_second = multiply_add(half_second, u, first)
+        first = multiply_add(first, u, value)
+        value = multiply_add(value, u, coefficients[n])
     return value, first, 2.0 * half_second
 
 
@@ -95,7 +96,7 @@ def _exponential(mu: float) -> tuple[float, float, float, float]:
     x = -2.0 * mu
     four = 0.0
     for a in _LAST_PHI[::-1]:
-        four = four * x + a
+        four = multiply_add(four, x, a)
     three = 1.0 / 6.0 + x * four
     two = 0.5 + x * three
     return 1.0 + x * two, two, three, four
