@@ -77,6 +77,26 @@ def test_kernels_work_where_the_cache_folder_that_was_asked_for_cannot_be_made(p
     assert outer_of_three(package, NUMBA_CACHE_DIR=os.devnull + "/cache").startswith("7.0")
 
 
+@pytest.mark.parametrize(("kind", "length"), [("nbi", 0), ("nbc", 100)])
+def test_a_cache_file_that_was_cut_off_is_replaced(package, kind, length):
+    outer_of_three(package)
+    damaged = list((package / "__pycache__").glob(f"*.{kind}"))
+    assert damaged
+    for path in damaged:
+        os.truncate(path, length)
+    assert outer_of_three(package) == "7.0 0"
+    assert outer_of_three(package) == "7.0 1"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the size of files is limited as on POSIX")
+def test_kernels_work_where_the_disk_is_full(package):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1)); "
+    code = limit + f"from {package.name}.outer import outer; print(outer(3.0))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=package.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"7.0\n", b"")
+    assert outer_of_three(package) == "7.0 0"
+
+
 def test_a_file_imported_under_another_name_leaves_no_code_that_cannot_be_loaded(package):
     # As by `python -m doctest smallpackage/outer.py`.
     code = "import sys; sys.path.insert(0, 'smallpackage'); import outer; print(outer.outer(3.0))"
