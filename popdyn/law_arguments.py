@@ -1,10 +1,10 @@
-"""What a predicted law accepts: positive numbers, and one half width."""
+"""What arguments accept: positive numbers, one half width, a count."""
 
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["one_width", "positive"]
+__all__ = ["count", "one_width", "positive"]
 
 
 def positive(name: str, number: ArrayLike) -> NDArray[float64]:
@@ -22,3 +22,17 @@ def one_width(half_width: float) -> float:
     if width.ndim:
         raise ValueError(f"half_width must be one positive number, got {half_width!r}")
     return float(width)
+
+
+def count(name: str, number: int, least: int = 1, most: int | None = None) -> int:
+    """`number` as an int; refused unless it is a whole number from `least` (to `most`)."""
+    try:
+        whole = int(number)
+        if whole != number or isinstance(number, bool):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        whole = least - 1
+    if whole < least or (most is not None and whole > most):
+        wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number {wanted}, got {number!r}")
+    return whole

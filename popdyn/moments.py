@@ -20,6 +20,7 @@ from popdyn.coordinates import Head, require_head
 from popdyn.design import Design
 from popdyn.display import html_table
 from popdyn.quadrature import unit_scores
+from popdyn.uniform_moments import uniform_moments
 from popdyn.weight_transform import G1, G2, example_panels, transform
 
 __all__ = ["ContextMoments", "context_moments"]
@@ -123,6 +124,8 @@ def unit_moments(
 
     Scores, distances to the ends and moments are in units of the half width.
     """
+    if design.feature_density is None and design.noise is None:
+        return uniform_moments(lam, delta, mu, s, r, sizes)[0]
     law = example_panels(lam, delta, mu, s, r, float(sizes.max()), design)
     example = transform(law, _CHANNELS)
     moments = example.step * _integrals(

@@ -8,7 +8,6 @@ number near `-half_width` cannot resolve, while the distance to that end can be 
 import math
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.exponentials import mass
+from popdyn.law_arguments import count
+from popdyn.legendre import legendre_rule
 
 __all__ = [
     "BoundaryGraded",
@@ -29,6 +30,7 @@ __all__ = [
     "boundary_graded",
     "equal_weights",
     "gauss_legendre",
+    "legendre_rule",
 ]
 
 
@@ -92,7 +94,7 @@ def gauss_legendre(order: int) -> "GaussLegendre":
 
     The order is a whole number from 1 to 100000; anything else raises ValueError.
     """
-    return GaussLegendre(_whole("order", order, 1, _MAX_ORDER))
+    return GaussLegendre(count("order", order, most=_MAX_ORDER))
 
 
 @dataclass(frozen=True)
@@ -150,55 +152,6 @@ def order_needed(head: Head) -> NDArray[float64]:
     return np.ceil(goal / (2.0 * log_rho)) + _FEWEST
 
 
-@lru_cache(maxsize=32)
-def legendre_rule(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
-    """Distances of the Gauss-Legendre nodes on `[-1, 1]` to its lower end, and the weights.
-
-    Ascending, read-only, each distance and weight to about 1e-15 relative at any order.
-    """
-    near, half_weights = _legendre_half(order)
-    middle = order // 2
-    distances = np.concatenate((near, 2.0 - near[:middle][::-1]))
-    weights = np.concatenate((half_weights, half_weights[:middle][::-1]))
-    distances.flags.writeable = weights.flags.writeable = False
-    return distances, weights
-
-
-@kernel
-def _legendre_half(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
-    """Nodes of the lower half by Newton's method, in `theta` with `1 - x = 2 sin(theta / 2)^2`."""
-    half = (order + 1) // 2
-    distances, weights = np.empty(half), np.empty(half)
-    for i in range(half):
-        theta = np.pi * (i + 0.75) / (order + 0.5)
-        theta += 1.0 / (8.0 * (order + 0.5) ** 2 * np.tan(theta))
-        step = 1.0
-        while abs(step) > _NEWTON_STEP * theta:
-            gap = 2.0 * np.sin(0.5 * theta) ** 2
-            polynomial, difference = _legendre(order, gap)
-            step = polynomial * np.sin(theta) / (order * (gap * polynomial - difference))
-            theta += step
-        gap = 2.0 * np.sin(0.5 * theta) ** 2
-        polynomial, difference = _legendre(order, gap)
-        distances[i] = gap
-        weights[i] = 2.0 * (np.sin(theta) / (order * (gap * polynomial - difference))) ** 2
-    return distances, weights
-
-
-# Newton's method doubles the digits: after a step as small as this, the next is below rounding.
-_NEWTON_STEP = 1e-9
-
-
-@kernel
-def _legendre(order: int, gap: float) -> tuple[float, float]:
-    """`P_n` and `P_n - P_(n-1)` at `1 - gap`, by the recurrence in which `gap` stands alone."""
-    polynomial, difference = 1.0, 0.0
-    for k in range(order):
-        difference = (k * difference - (2 * k + 1) * gap * polynomial) / (k + 1)
-        polynomial += difference
-    return polynomial, difference
-
-
 # --- graded towards the ends ----------------------------------------------------------------------
 
 # Panels in mu s around the point where the labels lose to the features (the lower end for
@@ -224,7 +177,7 @@ def boundary_graded(order: int = _DEFAULT_ORDER) -> "BoundaryGraded":
     full double precision for the uniform design; densities that vary on a scale much below
     `half_width` may need more.
     """
-    return BoundaryGraded(_whole("order", order, 4, 100))
+    return BoundaryGraded(count("order", order, 4, 100))
 
 
 @dataclass(frozen=True)
@@ -403,17 +356,3 @@ def unit_scores(head: Head) -> tuple[NDArray[float64], NDArray[float64], NDArray
     if mu.size and max(mu.max(), -mu.min()) > _LARGEST_SCALE:
         raise ValueError(f"scale * half_width must be within {_LARGEST_SCALE:g}, got {mu!r}")
     return np.asarray(head.label_score), np.asarray(head.excess), mu
-
-
-def _whole(name: str, number: int, least: int, most: int) -> int:
-    try:
-        whole = int(number)
-        if whole != number or isinstance(number, bool):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        whole = least - 1
-    if not least <= whole <= most:
-        raise ValueError(
-            f"{name} must be a whole number from {least} to {most}, got {number!r}"
-        ) from None
-    return whole

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.compiled import kernel
 from popdyn.corpus import Corpus, inside_interval
 from popdyn.design import Density, Design
+from popdyn.law_arguments import count
 
 __all__ = ["Seed", "cell_seed", "count", "sample_contexts", "sample_corpus"]
 
@@ -108,19 +109,6 @@ def _streams(rng: Seed) -> list[np.random.Generator]:
     keys = generator.integers(2**32, size=(2, 8), dtype=np.uint32)
     of_flips = np.random.SeedSequence(keys[1].tolist(), spawn_key=(1,))
     return [np.random.default_rng(key) for key in (keys[0], keys[1], of_flips)]
-
-
-def count(name: str, number: int, least: int = 1) -> int:
-    """`number` as an int; refused unless it is a whole number of at least `least`."""
-    try:
-        whole = int(number)
-        if whole != number or isinstance(number, bool):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        whole = least - 1
-    if whole < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}")
-    return whole
 
 
 # --- inverse transform ----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 from popdyn.design import Design
+from popdyn.legendre import legendre_rule
 
 __all__ = [
     "COARSE",
@@ -31,9 +32,11 @@ __all__ = [
     "G1_SLOPE",
     "G2",
     "G2_SLOPE",
+    "Facing",
     "Panels",
     "Transform",
     "example_panels",
+    "facing_up",
     "transform",
 ]
 
@@ -51,9 +54,41 @@ _VANISHED = 4.2  # exp(-exp(4.2)) = 1e-29
 _SMALL = 1e-5  # of tau: three terms of exp(-tau) are all of it
 _POWERS = 5  # of z, from 0
 
-_NODE, _WEIGHT = np.polynomial.legendre.leggauss(_NODES)
-_BELOW = 0.5 * (1.0 - _NODE)  # distance of the nodes from the upper end of a panel of width 1
-_SHARES = 0.5 * _WEIGHT
+
+class Facing(NamedTuple):
+    """A head and a task as the transform sees them, by units of the half width.
+
+    Attributes
+    ----------
+    mu, s, r : float
+        Scale, not negative, and distances to the two ends: of the mirrored task for `mu < 0`.
+    highest : float
+        `log w` at the upper end of the negatives.
+    reach : float
+        Below `t = -reach` all examples together weigh less than 1e-16 of one with `t = 0`.
+    """
+
+    mu: float
+    s: float
+    r: float
+    highest: float
+    reach: float
+
+
+def facing_up(lam: float, delta: float, mu: float, s: float, r: float, n_examples: float) -> Facing:
+    """The same for a scale of either sign; labels that no longer see each other stay in sight."""
+    if mu < 0.0:
+        lam, delta, mu, s, r = -lam, -delta, -mu, r, s
+    reach = _NEGLIGIBLE + float(np.log(n_examples))
+    # Groups further apart than this do not see each other; it keeps the grid short.
+    apart = 0.5 * (reach + 10.0)
+    if delta > apart:
+        lam, delta = apart + mu, apart
+    elif lam < -mu - apart:
+        lam, delta = -mu - apart, -2.0 * mu - apart
+    # from whichever of its two forms has smaller terms
+    highest = mu * r - 2.0 * lam if abs(lam) < abs(delta) else -2.0 * delta - mu * s
+    return Facing(mu, s, r, highest, reach)
 
 
 class Panels(NamedTuple):
@@ -100,20 +135,10 @@ def example_panels(
     the transform is wanted for. For `mu < 0` this is the law of the mirrored task for the reflected
     head: `gap` is then `alpha - x`.
     """
-    side = 1.0
-    if mu < 0.0:
-        side, lam, delta, mu, s, r = -1.0, -lam, -delta, -mu, r, s
-    unit = side * design.half_width
+    unit = -design.half_width if mu < 0.0 else design.half_width
     density, flips = design.feature_density, design.noise
-    reach = _NEGLIGIBLE + float(np.log(n_examples))
-    # Groups further apart than this do not see each other; it keeps the grid short.
-    apart = 0.5 * (reach + 10.0)
-    if delta > apart:
-        lam, delta = apart + mu, apart
-    elif lam < -mu - apart:
-        lam, delta = -mu - apart, -2.0 * mu - apart
-    # log w at the upper end of the negatives, from whichever of its two forms has smaller terms
-    highest = mu * r - 2.0 * lam if abs(lam) < abs(delta) else -2.0 * delta - mu * s
+    mu, s, r, highest, reach = facing_up(lam, delta, mu, s, r, n_examples)
+    below, weights = _nodes()
     breaks = {0.0} if flips is None else {0.0, *(point / unit for point in flips.breaks)}
     widest = 2.0 if density is None and flips is None else _WIDEST
     cuts = [-s, *sorted(point for point in breaks if -s < point < r), r]
@@ -124,8 +149,8 @@ def example_panels(
     for low, high in pairwise(cuts):
         true = 0 if high <= 0.0 else 1
         for start, width, count in _pieces(low, high, mu, widest):
-            gap = start - width * (np.arange(count)[:, None] + _BELOW)
-            mass = np.broadcast_to(0.5 * width * _SHARES, gap.shape)
+            gap = start - width * (np.arange(count)[:, None] + below)
+            mass = np.broadcast_to(0.5 * width * weights, gap.shape)
             if density is not None:
                 x = np.clip(gap + 0.5 * (s - r), -1.0, 1.0)
                 mass = mass * (2.0 * design.half_width * density(unit * x))
@@ -149,6 +174,12 @@ def example_panels(
         np.concatenate(masses),
         np.concatenate(gaps),
     )
+
+
+def _nodes() -> tuple[NDArray[float64], NDArray[float64]]:
+    """Distances from the upper end of a panel of width 1, and weights."""
+    distances, weights = legendre_rule(_NODES)
+    return 0.5 * distances, 0.5 * weights
 
 
 def _pieces(
@@ -219,7 +250,8 @@ def transform(
     moments = np.zeros((2, len(channels), size))
     runs = law.groups, law.counts, law.widths, begins - start, begins * step + law.tops
     functions = steps, length, channels, per_scale, level
-    _accumulate(*runs, law.masses, law.gaps, *functions, phi, log_phi, moments)
+    results = phi, log_phi, moments
+    _accumulate(*runs, law.masses, law.gaps, _nodes()[0], *functions, *results)
     y = step * np.arange(start, start + size, dtype=float64)
     return Transform(step, y, phi, log_phi, moments)
 
@@ -233,6 +265,7 @@ def _accumulate(
     highest: NDArray[float64],
     masses: NDArray[float64],
     gaps: NDArray[float64],
+    below: NDArray[float64],
     steps: int,
     length: int,
     channels: NDArray[np.int64],
@@ -251,7 +284,7 @@ def _accumulate(
     x = np.empty(_NODES)
     panel = 0
     for run in range(counts.size):
-        _fill_table(table, highest[run], widths[run], steps, channels, per_scale, level)
+        _fill_table(table, highest[run], widths[run], below, steps, channels, per_scale, level)
         for at in range(begins[run], begins[run] + steps * counts[run], steps):
             mass, gap = masses[panel], gaps[panel]
             panel += 1
@@ -280,6 +313,7 @@ def _fill_table(
     table: NDArray[float64],
     highest: float,
     width: float,
+    below: NDArray[float64],
     steps: int,
     channels: NDArray[np.int64],
     per_scale: float,
@@ -290,7 +324,7 @@ def _fill_table(
     g, powers = np.empty(4), np.ones(_POWERS)
     growth = np.exp(np.arange(length) * _PANEL / steps)
     for i in range(_NODES):
-        first = highest - _BELOW[i] * width
+        first = highest - below[i] * width
         lowest = np.exp(first)
         for k in range(length):
             tau = lowest * growth[k]

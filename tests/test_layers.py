@@ -14,6 +14,7 @@ LAYERS = {
         "popdyn.machine_arithmetic",
         "popdyn.polylog",
         "popdyn.exponentials",
+        "popdyn.legendre",
         "popdyn.ball_polylog",
     ],
     "model": [
@@ -30,6 +31,7 @@ LAYERS = {
         "popdyn.archive",
         "popdyn.corpus",
         "popdyn.sampling",
+        "popdyn.uniform_moments",
         "popdyn.moments",
         "popdyn.context_derivatives",
         "popdyn.reflection",
