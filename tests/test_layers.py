@@ -72,6 +72,8 @@ LAYERS = {
         "popdyn.dynamics.capture",
         "popdyn.dynamics.arrivals",
         "popdyn.dynamics.descent_steps",
+        "popdyn.dynamics.surrogate",
+        "popdyn.dynamics.jumps",
         "popdyn.dynamics.descent",
         "popdyn.sweeping",
     ],
