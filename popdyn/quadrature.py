@@ -105,11 +105,11 @@ class GaussLegendre:
     is_sample = False
 
     def __call__(self, head: Head) -> Nodes:
-        needed = int(np.max(order_needed(head), initial=1))
+        needed = np.max(order_needed(head), initial=1.0)
         if needed > self.order:
             warnings.warn(
                 f"a Gauss-Legendre rule of order {self.order} does not resolve the boundary layer "
-                f"of this head, about {needed} nodes are needed for {RESOLVED:g}; "
+                f"of this head, about {needed:.0f} nodes are needed for {RESOLVED:g}; "
                 "use the boundary-graded rule",
                 UnresolvedLayerWarning,
                 stacklevel=2,
@@ -149,7 +149,8 @@ def order_needed(head: Head) -> NDArray[float64]:
     entire = np.arcsinh(np.sqrt(_ENTIRE / rate * (_ENTIRE / rate + 2.0)))
     log_rho = np.minimum(log_rho, entire)
     goal = _LOG_AMPLITUDE - math.log(RESOLVED)
-    return np.ceil(goal / (2.0 * log_rho)) + _FEWEST
+    with np.errstate(divide="ignore"):  # inf where the pole is at the end to the last digit
+        return np.ceil(goal / (2.0 * log_rho)) + _FEWEST
 
 
 # --- graded towards the ends ----------------------------------------------------------------------
