@@ -86,10 +86,12 @@ def _contexts(
 ) -> Corpus:
     shape = (thresholds.size, n_examples)
     features = _draw(design.feature_density, design.half_width, shape, of_features)
-    labels = np.where(features <= thresholds[:, None], 1, -1)
+    if design.noise is None:
+        features.sort(axis=1)  # the labels go with them: cheaper than to have the corpus sort both
+    labels = np.where(features <= thresholds[:, None], np.int8(1), np.int8(-1))
     if design.noise is not None:
         probability = design.noise.probability(features - thresholds[:, None])
-        labels[of_flips.random(shape) < probability] *= -1
+        labels *= np.where(of_flips.random(shape) < probability, np.int8(-1), np.int8(1))
     return Corpus.from_arrays(features, labels, thresholds, design.half_width)
 
 
