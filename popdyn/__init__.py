@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from popdyn.dynamics.hitting import crossings as crossings
     from popdyn.dynamics.hitting import hitting_time as hitting_time
     from popdyn.dynamics.hitting import tube_entrance as tube_entrance
+    from popdyn.dynamics.saddle import separatrix as separatrix
     from popdyn.dynamics.trajectory import Hit as Hit
     from popdyn.dynamics.trajectory import Trajectory as Trajectory
     from popdyn.moments import ContextMoments as ContextMoments
@@ -118,6 +119,7 @@ _MODULES = {
     "progress_moments": "popdyn.projected_gradient",
     "sample_contexts": "popdyn.sampling",
     "sample_corpus": "popdyn.sampling",
+    "separatrix": "popdyn.dynamics.saddle",
     "stopping_scale": "popdyn.pretraining",
     "sweep": "popdyn.sweeping",
     "tilted": "popdyn.design",

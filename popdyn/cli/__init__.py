@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from popdyn.cli import figures, flow, hit, pretrain, risk, transfer
+from popdyn.cli import figures, flow, hit, map, pretrain, risk, transfer
 from popdyn.cli.parsing import CommandParser, UsageError
 
 __all__ = ["main"]
@@ -65,7 +65,7 @@ def _parser() -> CommandParser:
         "--version", action=_Version, help="say which popdyn this is and where it is installed"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (risk, flow, hit, pretrain, transfer, figures):
+    for command in (risk, flow, hit, map, pretrain, transfer, figures):
         command.add_to(commands)
     return parser
 
