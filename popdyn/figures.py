@@ -115,7 +115,7 @@ def redraw(number: int, folder: Path, config: Any) -> tuple[Finding, ...]:
     if not numbers.exists():
         raise ValueError(_missing(number, folder))
     with load_arrays(numbers, _form(number), _maker(number)) as arrays:
-        _require_equal(numbers, json.loads(str(arrays["parameters"])), wanted)
+        _require_equal(numbers, _json_object(str(arrays["parameters"])), wanted)
         entries = {field.name: arrays[field.name] for field in fields(experiment.Result)}
     result = experiment.Result(
         **{name: array if array.ndim else array.item() for name, array in entries.items()}
@@ -183,8 +183,9 @@ def _strict(entry: float | str) -> float | str | None:
 def _read_record(number: int, folder: Path) -> dict[str, Any]:
     path = _path(folder, number, "json")
     try:
-        record: dict[str, Any] = json.loads(path.read_bytes())
-        record["parameters"]
+        record = _json_object(path.read_text(encoding="utf-8"))
+        if not isinstance(record["parameters"], dict):
+            raise TypeError
     except FileNotFoundError:
         raise ValueError(_missing(number, folder)) from None
     except (ValueError, TypeError, KeyError):
@@ -192,6 +193,19 @@ def _read_record(number: int, folder: Path) -> dict[str, Any]:
             f"{str(path)!r} is no record of a figure; make it with {_maker(number)}"
         ) from None
     return record
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no strict JSON")
+
+    try:
+        found = json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
 
 
 def _missing(number: int, folder: Path) -> str:

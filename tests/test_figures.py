@@ -239,6 +239,27 @@ def test_replot_refuses_a_damaged_file(capsys, made, tmp_path, damaged):
     assert path.name in line
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "3",
+        "[]",
+        '{"parameters": 3}',
+        '{"parameters": [1]}',
+        '{"parameters": NaN}',
+        "",
+    ],
+    ids=["deep", "number", "list", "no parameters", "a list of them", "not strict", "empty"],
+)
+def test_replot_refuses_a_record_that_is_none(capsys, fake, tmp_path, text):
+    run("--only", "3", "--out", tmp_path, "--workers", "1")
+    capsys.readouterr()
+    (tmp_path / "figure03.json").write_text(text)
+    line = complaint(capsys, 2, "--replot", "--only", "3", "--out", tmp_path)
+    assert "figure03.json' is no record of a figure; make it with" in line
+
+
 # ends
 
 
