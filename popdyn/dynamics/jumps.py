@@ -43,6 +43,7 @@ _SAFETY, _LEAST_FACTOR, _MOST_FACTOR, _EXPONENT = 0.9, 0.2, 5.0, -1.0 / 8.0
 _GOING, _OUTSIDE, _SHORT, _AT_REST = range(4)
 
 _UNSTABLE = "the step size is above half the local stability limit"
+_TRANSIENT = "they are not smooth"
 _ROUGH = "no patch holds the gradient"
 _UNMET = f"the error of a jump is estimated above {PROMISED:g}"
 
@@ -72,7 +73,7 @@ class Jumps:
         self._clear = False  # whether nothing is in the way of a jump
         self._next_wait = _WAIT
         self._why = ""
-        self._plain_steps = dict.fromkeys((_UNSTABLE, _ROUGH, _UNMET), 0)
+        self._plain_steps = dict.fromkeys((_UNSTABLE, _TRANSIENT, _ROUGH, _UNMET), 0)
         self._lengths = {_RUN: float(_SHORTEST), _SHADOW: float(_SHORTEST)}
 
     @property
@@ -120,7 +121,7 @@ class Jumps:
     def message(self) -> str:
         """Where plain steps had to be taken, and why."""
         return "".join(
-            f"; {steps} steps were taken one by one where {why}"
+            f"; {steps} of the steps were taken one by one, where {why}"
             for why, steps in self._plain_steps.items()
             if steps
         )
@@ -155,7 +156,7 @@ class Jumps:
             excess, scale = excess + steps[k, 0], scale + steps[k, 1]
         size = excess_unit(state[0], state[2], self.risk.half_width), abs(state[2])
         last = np.diff(steps, n=_RUN[0] - 1, axis=0)[0]
-        return None if (np.abs(last) <= _SMOOTH * np.array(size)).all() else ""
+        return None if (np.abs(last) <= _SMOOTH * np.array(size)).all() else _TRANSIENT
 
     def _pays(self, step: NDArray[float64], state: State, left: int, level: float) -> bool:
         """Whether as many steps lie ahead, of the run and of a patch, as the patch has nodes."""

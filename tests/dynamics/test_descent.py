@@ -336,6 +336,7 @@ def test_heads_of_the_path_keep_the_excess_and_the_risk():
         ({"n_steps": -1}, "n_steps must be a whole number of at least 0, got -1"),
         ({"n_steps": 1.5}, "n_steps must be a whole number"),
         ({"n_steps": None}, "n_steps must be a whole number"),
+        ({"method": "leaps"}, "method must be one of steps, jumps, got 'leaps'"),
         ({"until_scale": 0.0}, "until_scale must be positive"),
         ({"until_scale": math.inf}, "until_scale must be one finite number"),
         ({"head": (1.0, 2.0)}, "head must be a popdyn.Head"),
