@@ -4,6 +4,9 @@ The examples of one label are a group, weighed relative to its heaviest one: the
 a positive scale, the smallest for a negative one. Distances from there to the other examples and to
 the threshold are differences of stored numbers, so that nothing cancels in the averages; the two
 heaviest examples and the label score make up the one exponent that divides the weight in two.
+
+The averages of the groups depend on the scale alone. They are found for a block of tasks at a time,
+and each label score is then one loop over the block.
 """
 
 from typing import TypeAlias
@@ -12,12 +15,20 @@ import numpy as np
 from numpy import float64, int64
 from numpy.typing import NDArray
 
-from popdyn.attention import group_weights, second_derivatives
+from popdyn.attention import second_derivatives
 from popdyn.compiled import kernel
 from popdyn.coordinates import _two_product, _two_sum
-from popdyn.risk.exponential_rows import fill_exponentials
+from popdyn.risk.exponential_rows import LOG2_E, exponential, power_of_two
+from popdyn.risk.lanes import fused, plus, times
 
-__all__ = ["Tasks", "corpus_gradient", "corpus_hessian", "two_product", "two_sum"]
+__all__ = [
+    "Tasks",
+    "corpus_gradient",
+    "corpus_gradients",
+    "corpus_hessians",
+    "two_product",
+    "two_sum",
+]
 
 # Features, shape (m, n), each task's positives before its negatives and both ascending; numbers of
 # positives, shape (m,); thresholds, shape (m,).
@@ -29,117 +40,267 @@ two_product = kernel(_two_product)
 # The rest of a group is left out once it adds less than this part to the sum of squared distances,
 # and so to the variance. That sum and not the weights, of which near duplicates of the heaviest
 # example have almost all: they make no variance, and the next example may be far away.
-_NEGLIGIBLE = 1e-16
+_NEGLIGIBLE = 1e-15
 _FALLING = 3.0  # `d^3 exp(-mu d)`, the largest integrand, falls from `mu d = 3` on
-# Examples weighed before the first look at the rest, and at most between looks.
-_FIRST_BLOCK, _BLOCK = 16, 64
+# Where evenly spread examples get negligible: `(z^3/8) exp(-z)` is then below this part.
+_FAR = 44.0
+# As many standard deviations of a Poisson number more are weighed at first: 2 % of the groups then
+# reach farther, which costs them a second look.
+_MARGIN = 2.0
+_LANES = 8  # numbers in a vector instruction: examples are taken by whole vectors
 # Below this part of the mean square the variance is summed anew around the mean: the difference of
 # mean square and squared mean then loses more than a digit.
 _CANCELS = 0.1
+_BLOCK = 64  # tasks taken at a time: what is kept of them, 24 numbers each, stays in the cache
+
+# Rows of what is kept of a block of tasks, with the positives of all tasks in the first half of a
+# row and the negatives in the second: the heaviest feature of each group and averages of the signed
+# distances `d` to it;
+_TOP, _MEAN, _VARIANCE, _THIRD = range(4)
+# sums of `w`, `w d` and `w d^2` over the examples up to an end, and what is known of the others:
+# two distances, and how many are at the one or farther, and at the other or farther.
+_MASS, _ONCE, _TWICE, _END, _GOAL, _NEAREST, _FARTHER, _N_NEAREST, _N_FARTHER = range(4, 13)
+_ROWS = 13
 
 
 @kernel
-def _sums(distances: NDArray[float64], weights: NDArray[float64]) -> tuple[float, float, float]:
-    """Sums of `w`, `w d` and `w d^2`: in four parts, which the processor adds at the same time."""
-    a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
-    b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
-    c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0
-    for quarter in range(weights.size // 4):
-        i = 4 * quarter
-        d0, d1, d2, d3 = distances[i], distances[i + 1], distances[i + 2], distances[i + 3]
-        w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
-        a0, a1, a2, a3 = a0 + w0, a1 + w1, a2 + w2, a3 + w3
-        w0, w1, w2, w3 = w0 * d0, w1 * d1, w2 * d2, w3 * d3
-        b0, b1, b2, b3 = b0 + w0, b1 + w1, b2 + w2, b3 + w3
-        c0, c1, c2, c3 = c0 + w0 * d0, c1 + w1 * d1, c2 + w2 * d2, c3 + w3 * d3
-    for i in range(weights.size - weights.size % 4, weights.size):
-        d0, w0 = distances[i], weights[i]
-        a0, b0, c0 = a0 + w0, b0 + w0 * d0, c0 + w0 * d0 * d0
-    return (a0 + a1) + (a2 + a3), (b0 + b1) + (b2 + b3), (c0 + c1) + (c2 + c3)
-
-
-@kernel
-def _group(
-    features: NDArray[float64], mu: float, buffers: NDArray[float64], with_third: bool
-) -> tuple[float, float, float, float]:
-    """Mass, mean, variance and third central moment of the distances to the heaviest example.
-
-    The third one on demand.
-    """
+def _first_look(features: NDArray[float64], n_positives: int, mu: float) -> int:
+    """How many examples of a group probably reach as far as its weights, in whole vectors."""
     size = features.size
-    if size == 0:
-        return 0.0, 0.0, 0.0, 0.0
-    rate = abs(mu)
+    lowest = min(features[0], features[min(n_positives, size - 1)])
+    highest = max(features[max(n_positives, 1) - 1], features[size - 1])
+    reach = abs(mu) * (highest - lowest)
+    if not reach > _FAR:
+        return size
+    expected = size * (_FAR / reach)
+    return (int(expected + _MARGIN * np.sqrt(expected)) // _LANES + 1) * _LANES
+
+
+@kernel
+def _span(tasks: Tasks, start: int, half: int, i: int) -> tuple[int, int, int]:
+    """Task, first example and end of the group that column `i` is about."""
+    j = start + (i if i < half else i - half)
+    n_positives = tasks[1][j]
+    return (j, 0, n_positives) if i < half else (j, n_positives, tasks[0].shape[1])
+
+
+@kernel
+def _sum_on(tasks: Tasks, start: int, count: int, mu: float, kept: NDArray[float64]) -> None:
+    """Add to the sums of each group its examples from the end to the goal: the new end."""
+    features, n_positives, _ = tasks
+    size = features.shape[1]
+    half = kept.shape[1] // 2
     downwards = mu >= 0.0
-    top = features[size - 1] if downwards else features[0]
-    distances, weights, powers = buffers[0], buffers[1], buffers[2]
-    mass, mean, square = 0.0, 0.0, 0.0
-    kept, end = 0, min(_FIRST_BLOCK, size)
-    while kept < end:
-        points = features[size - end : size - kept] if downwards else features[kept:end]
-        block = slice(kept, end)
-        fill_exponentials(rate, top, points, distances[block], weights[block], powers[block])
-        more_mass, more_mean, more_square = _sums(distances[block], weights[block])
-        mass += more_mass
-        mean += more_mean
-        square += more_square
-        last = kept if downwards else end - 1  # of the block, the farthest from the top
-        farthest = distances[last]
-        rest = (size - end) * weights[last] * farthest * farthest
-        kept = end
-        if rate * farthest < _FALLING or rest > _NEGLIGIBLE * square or square == 0.0:
-            end = min(end + min(end, _BLOCK), size)
-    mean /= mass
-    square /= mass
-    variance, third = square - mean * mean, 0.0
-    if with_third or variance < _CANCELS * square:
-        variance = 0.0
-        for i in range(kept):
-            off = distances[i] - mean
-            part = weights[i] * off * off
-            variance += part
-            third += part * off
-        variance /= mass
-        third /= mass
-    return mass, mean, variance, third
+    rate = mu * LOG2_E
+    for g in range(2 * count):
+        i = g // 2 + half * (g % 2)  # the two groups of a task in turn: they are neighbours
+        if not kept[_GOAL, i] > kept[_END, i]:
+            continue
+        j = start + g // 2
+        lower = n_positives[j] if g % 2 else 0
+        upper = size if g % 2 else n_positives[j]
+        n = upper - lower
+        row = np.uintp(j)  # what has no sign is not held against 0 where it is an index
+        begin, end = int(kept[_END, i]), min(int(kept[_GOAL, i]), n)
+        top = features[row, np.uintp(upper - 1 if downwards else lower)] if n > 0 else 0.0
+        after = min(end + (end // 4 // _LANES + 1) * _LANES, n)
+        nearest, farther = 0.0, 0.0
+        if end < n:
+            nearest = features[row, np.uintp(upper - end if downwards else lower + end - 1)] - top
+            farther = (
+                features[row, np.uintp(upper - after if downwards else lower + after - 1)] - top
+            )
+        kept[_TOP, i], kept[_END, i] = top, end
+        kept[_NEAREST, i], kept[_N_NEAREST, i] = nearest, after - end
+        kept[_FARTHER, i], kept[_N_FARTHER, i] = farther, n - after
+        first = np.uintp(upper - end if downwards else lower + begin)
+        mass, once, twice = 0.0, 0.0, 0.0
+        for k in range(np.uintp(end - begin)):
+            d = features[row, first + k] - top
+            w = power_of_two(d, rate)
+            part = times(w, d)
+            mass = plus(mass, w)
+            once = plus(once, part)
+            twice = plus(twice, times(part, d))
+        kept[_MASS, i] += mass
+        kept[_ONCE, i] += once
+        kept[_TWICE, i] += twice
 
 
 @kernel
-def _exponent(top_plus: float, top_minus: float, score: float, base: float, mu: float) -> float:
-    """`mu (top- - top+ - base) - 2 score`, rounded once: its terms reach 1e5 and cancel."""
-    gap, gap_tail = two_sum(top_minus, -top_plus)
+def _average(first: int, stop: int, rate: float, kept: NDArray[float64]) -> tuple[float, float]:
+    """Averages from the sums, and in how many groups they need more examples or have cancelled.
+
+    The goal of the former is set beyond the end.
+    """
+    masses, onces, twices = kept[_MASS], kept[_ONCE], kept[_TWICE]
+    means, variances = kept[_MEAN], kept[_VARIANCE]
+    nearest, farther = kept[_NEAREST], kept[_FARTHER]
+    n_nearest, n_farther = kept[_N_NEAREST], kept[_N_FARTHER]
+    ends, goals = kept[_END], kept[_GOAL]
+    n_open, n_cancel = 0.0, 0.0
+    for i in range(np.uintp(first), np.uintp(stop)):
+        mass = max(masses[i], 1.0)  # that of the top alone; of no example it is 0
+        mean = onces[i] / mass
+        square = twices[i] / mass
+        variance = square - mean * mean
+        a, b = nearest[i], farther[i]
+        rest = n_nearest[i] * (power_of_two(a, rate) * a * a)
+        rest += n_farther[i] * (power_of_two(b, rate) * b * b)
+        rises = (rate * a > -_FALLING * LOG2_E) & (n_nearest[i] > 0.0)
+        is_open = rises | (rest > _NEGLIGIBLE * twices[i])
+        means[i], variances[i] = mean, variance
+        goals[i] = ends[i] + (n_nearest[i] if is_open else 0.0)
+        n_open = plus(n_open, 1.0 if is_open else 0.0)
+        n_cancel = plus(n_cancel, 1.0 if variance < _CANCELS * square else 0.0)
+    return n_open, n_cancel
+
+
+@kernel
+def _sum_around_means(
+    tasks: Tasks, start: int, count: int, mu: float, all_groups: bool, kept: NDArray[float64]
+) -> None:
+    """Variances, and third central moments, of all groups or of those whose variances cancelled."""
+    features = tasks[0]
+    half = kept.shape[1] // 2
+    rate = mu * LOG2_E
+    for g in range(2 * count):
+        i = g // 2 + half * (g % 2)
+        mass, mean, variance = kept[_MASS, i], kept[_MEAN, i], kept[_VARIANCE, i]
+        if mass == 0.0:
+            kept[_THIRD, i] = 0.0
+            continue
+        if not (all_groups or variance * mass < _CANCELS * kept[_TWICE, i]):
+            continue
+        j, lower, upper = _span(tasks, start, half, i)
+        end = int(kept[_END, i])
+        first = np.uintp(upper - end if mu >= 0.0 else lower)
+        row, top = np.uintp(j), kept[_TOP, i]
+        twice, thrice = 0.0, 0.0
+        for k in range(np.uintp(end)):
+            d = features[row, first + k] - top
+            off = d - mean
+            part = times(times(power_of_two(d, rate), off), off)
+            twice = plus(twice, part)
+            thrice = plus(thrice, times(part, off))
+        kept[_VARIANCE, i], kept[_THIRD, i] = twice / mass, thrice / mass
+
+
+@kernel
+def _weigh(
+    tasks: Tasks, start: int, mu: float, n_first: int, with_thirds: bool, kept: NDArray[float64]
+) -> int:
+    """Fill `kept` for the tasks from `start` on and return how many there are."""
+    half = kept.shape[1] // 2
+    count: int = min(half, tasks[2].size - start)
+    rate = mu * LOG2_E
+    for i in range(2 * half):
+        kept[_GOAL, i] = n_first
+        kept[_MASS, i] = kept[_ONCE, i] = kept[_TWICE, i] = kept[_END, i] = 0.0
+    while True:
+        _sum_on(tasks, start, count, mu, kept)
+        open_p, cancel_p = _average(0, count, rate, kept)
+        open_n, cancel_n = _average(half, half + count, rate, kept)
+        if open_p + open_n == 0.0:
+            break
+    if with_thirds or cancel_p + cancel_n > 0.0:
+        _sum_around_means(tasks, start, count, mu, with_thirds, kept)
+    return count
+
+
+@kernel
+def _weights(
+    mass_p: float, mass_n: float, top_p: float, top_n: float, score: float, base: float, mu: float
+) -> tuple[float, float]:
+    """`P+` and `P-`: the one exponent is `mu (top- - top+ - base) - 2 score`.
+
+    Its terms reach 1e5 and cancel, so that it takes two doubles.
+    """
+    gap, gap_tail = two_sum(top_n, -top_p)
     gap, base_tail = two_sum(gap, -base)
-    product, product_tail = two_product(mu, gap)
+    product = mu * gap
+    product_tail = fused(mu, gap, -product)
     total, total_tail = two_sum(product, -2.0 * score)
-    exponent: float = total + (total_tail + (product_tail + mu * (gap_tail + base_tail)))
-    return exponent
+    tail = total_tail + (product_tail + mu * (gap_tail + base_tail))
+    sign = -1.0 if total > 0.0 else 1.0
+    less = exponential(sign * total, sign * tail)
+    if mass_p * mass_n == 0.0:  # all weight is in one group, whatever the exponent
+        less = 1.0
+    positive = mass_p * (less if total > 0.0 else 1.0)
+    negative = mass_n * (1.0 if total > 0.0 else less)
+    both = positive + negative
+    return positive / both, negative / both
 
 
 @kernel
-def _task(
+def _gradient(
     tasks: Tasks,
-    j: int,
+    start: int,
+    kept: NDArray[float64],
+    count: int,
     score: float,
     base: float,
     mu: float,
-    buffers: NDArray[float64],
-    with_thirds: bool,
-) -> tuple[float, float, float, float, float, float, float, float]:
-    """`F - alpha, P+, P-, m+ - m-, v+, v-, dv+/dmu, dv-/dmu` of one task."""
-    features, n_positives, threshold = tasks[0][j], tasks[1][j], tasks[2][j]
-    n_examples = features.size
-    sign = 1.0 if mu >= 0.0 else -1.0
-    mass_p, mean_p, v_plus, third_p = _group(features[:n_positives], mu, buffers, with_thirds)
-    mass_n, mean_n, v_minus, third_n = _group(features[n_positives:], mu, buffers, with_thirds)
-    top_plus = features[max(n_positives - 1, 0) if mu >= 0.0 else 0]
-    top_minus = features[n_examples - 1 if mu >= 0.0 else min(n_positives, n_examples - 1)]
-    exponent = _exponent(top_plus, top_minus, score, base, mu)
-    positive, negative = group_weights(mass_p, mass_n, exponent)
-    error = positive * ((top_plus - threshold) - sign * mean_p) + negative * (
-        (top_minus - threshold) - sign * mean_n
-    )
-    gap = (top_plus - top_minus) - sign * (mean_p - mean_n)
-    return error, positive, negative, gap, v_plus, v_minus, -sign * third_p, -sign * third_n
+) -> tuple[float, float, float]:
+    """Sums over the tasks: of the squared error, and of the error times each derivative."""
+    thresholds = tasks[2]
+    half = np.uintp(kept.shape[1] // 2)
+    tops, masses, means, variances = kept[_TOP], kept[_MASS], kept[_MEAN], kept[_VARIANCE]
+    value, d_lam, d_mu = 0.0, 0.0, 0.0
+    for i in range(np.uintp(count)):
+        top_p, top_n, mean_p, mean_n = tops[i], tops[half + i], means[i], means[half + i]
+        positive, negative = _weights(masses[i], masses[half + i], top_p, top_n, score, base, mu)
+        threshold = thresholds[np.uintp(start) + i]
+        error = positive * ((top_p - threshold) + mean_p) + negative * (
+            (top_n - threshold) + mean_n
+        )
+        gap = (top_p - top_n) + (mean_p - mean_n)
+        covariance = positive * negative * gap
+        variance = positive * variances[i] + negative * variances[half + i] + covariance * gap
+        value = plus(value, times(error, error))
+        d_lam = plus(d_lam, times(error, 2.0 * covariance))
+        d_mu = plus(d_mu, times(error, variance))
+    return value, d_lam, d_mu
+
+
+@kernel
+def _hessian(
+    tasks: Tasks,
+    start: int,
+    kept: NDArray[float64],
+    count: int,
+    score: float,
+    base: float,
+    mu: float,
+) -> tuple[float, float, float]:
+    """Sums over the tasks of half the second derivatives of the squared error."""
+    half = kept.shape[1] // 2
+    lam_lam, lam_mu, mu_mu = 0.0, 0.0, 0.0
+    for i in range(count):
+        n = half + i
+        top_p, top_n = kept[_TOP, i], kept[_TOP, n]
+        mean_p, mean_n, v_plus, v_minus = (
+            kept[_MEAN, i],
+            kept[_MEAN, n],
+            kept[_VARIANCE, i],
+            kept[_VARIANCE, n],
+        )
+        positive, negative = _weights(kept[_MASS, i], kept[_MASS, n], top_p, top_n, score, base, mu)
+        threshold = tasks[2][start + i]
+        error = positive * ((top_p - threshold) + mean_p) + negative * (
+            (top_n - threshold) + mean_n
+        )
+        gap = (top_p - top_n) + (mean_p - mean_n)
+        both = positive * negative
+        covariance = 2.0 * both * gap
+        variance = positive * v_plus + negative * v_minus + both * gap * gap
+        f_ll, f_lm, f_mm = second_derivatives(
+            positive, negative, 0.0, -gap, v_plus, v_minus, kept[_THIRD, i], kept[_THIRD, n]
+        )
+        lam_lam += covariance * covariance + error * f_ll
+        lam_mu += covariance * variance + error * f_lm
+        mu_mu += variance * variance + error * f_mm
+    return lam_lam, lam_mu, mu_mu
 
 
 @kernel
@@ -147,39 +308,56 @@ def corpus_gradient(
     tasks: Tasks, score: float, base: float, mu: float
 ) -> tuple[float, float, float]:
     """Risk and gradient where `lam = score + mu base / 2`."""
-    n_tasks, n_examples = tasks[0].shape
-    buffers = np.empty((3, n_examples))
+    n_tasks = tasks[2].size
+    n_first = _first_look(tasks[0][0], tasks[1][0], mu)
+    kept = np.empty((_ROWS, 2 * min(n_tasks, _BLOCK)))
     value, d_lam, d_mu = 0.0, 0.0, 0.0
-    for j in range(n_tasks):
-        error, positive, negative, gap, v_plus, v_minus, _, _ = _task(
-            tasks, j, score, base, mu, buffers, False
-        )
-        both = positive * negative
-        value += error * error
-        d_lam += error * (2.0 * both * gap)
-        d_mu += error * (positive * v_plus + negative * v_minus + both * gap * gap)
+    for start in range(0, n_tasks, _BLOCK):
+        count = _weigh(tasks, start, mu, n_first, False, kept)
+        more_value, more_lam, more_mu = _gradient(tasks, start, kept, count, score, base, mu)
+        value += more_value
+        d_lam += more_lam
+        d_mu += more_mu
     return value / n_tasks, 2.0 * d_lam / n_tasks, 2.0 * d_mu / n_tasks
 
 
 @kernel
-def corpus_hessian(
-    tasks: Tasks, score: float, base: float, mu: float
-) -> tuple[float, float, float]:
-    """Hessian where `lam = score + mu base / 2`: its entries lam lam, lam mu, mu mu."""
-    n_tasks, n_examples = tasks[0].shape
-    buffers = np.empty((3, n_examples))
-    lam_lam, lam_mu, mu_mu = 0.0, 0.0, 0.0
-    for j in range(n_tasks):
-        error, positive, negative, gap, v_plus, v_minus, slope_plus, slope_minus = _task(
-            tasks, j, score, base, mu, buffers, True
-        )
-        both = positive * negative
-        covariance = 2.0 * both * gap
-        variance = positive * v_plus + negative * v_minus + both * gap * gap
-        f_ll, f_lm, f_mm = second_derivatives(
-            positive, negative, 0.0, -gap, v_plus, v_minus, slope_plus, slope_minus
-        )
-        lam_lam += covariance * covariance + error * f_ll
-        lam_mu += covariance * variance + error * f_lm
-        mu_mu += variance * variance + error * f_mm
-    return 2.0 * lam_lam / n_tasks, 2.0 * lam_mu / n_tasks, 2.0 * mu_mu / n_tasks
+def corpus_gradients(
+    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], mu: float
+) -> NDArray[float64]:
+    """`corpus_gradient` at many label scores of one scale, shape `(k, 3)`."""
+    n_tasks = tasks[2].size
+    n_first = _first_look(tasks[0][0], tasks[1][0], mu)
+    kept = np.empty((_ROWS, 2 * min(n_tasks, _BLOCK)))
+    found = np.zeros((scores.size, 3))
+    for start in range(0, n_tasks, _BLOCK):
+        count = _weigh(tasks, start, mu, n_first, False, kept)
+        for i in range(scores.size):
+            value, d_lam, d_mu = _gradient(tasks, start, kept, count, scores[i], bases[i], mu)
+            found[i, 0] += value
+            found[i, 1] += d_lam
+            found[i, 2] += d_mu
+    for i in range(scores.size):
+        found[i, 0] /= n_tasks
+        found[i, 1] = 2.0 * found[i, 1] / n_tasks
+        found[i, 2] = 2.0 * found[i, 2] / n_tasks
+    return found
+
+
+@kernel
+def corpus_hessians(
+    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], mu: float
+) -> NDArray[float64]:
+    """Entries lam lam, lam mu and mu mu of the Hessians there, shape `(k, 3)`."""
+    n_tasks = tasks[2].size
+    n_first = _first_look(tasks[0][0], tasks[1][0], mu)
+    kept = np.empty((_ROWS, 2 * min(n_tasks, _BLOCK)))
+    found = np.zeros((scores.size, 3))
+    for start in range(0, n_tasks, _BLOCK):
+        count = _weigh(tasks, start, mu, n_first, True, kept)
+        for i in range(scores.size):
+            lam_lam, lam_mu, mu_mu = _hessian(tasks, start, kept, count, scores[i], bases[i], mu)
+            found[i, 0] += lam_lam
+            found[i, 1] += lam_mu
+            found[i, 2] += mu_mu
+    return 2.0 * found / n_tasks

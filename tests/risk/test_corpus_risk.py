@@ -19,6 +19,7 @@ from popdyn import (
     sample_contexts,
     sample_corpus,
 )
+from popdyn.risk.corpus_kernels import corpus_gradients
 
 # Of the sum of absolute contributions: of tasks for value and gradient, of examples for the third
 # moments in the Hessian. Measured: value 8e-16, the others 4e-14 at worst, where an exponent of 600
@@ -151,6 +152,81 @@ def test_long_contexts_are_cut_where_their_weights_end(mu):
     assert (off <= TOLERANCE * exact.absolute).all(), off / exact.absolute
 
 
+# Value and gradient, of the sum of the tasks' absolute contributions. Measured: 2e-15.
+TOLERANCE_OF_WINDOWS = 1e-14
+
+
+def in_long_doubles(corpus, head):
+    """Value and gradient by centred sums over all examples, and sums of absolute contributions."""
+    x, y, alpha = (
+        array.astype(np.longdouble) for array in (corpus.features, corpus.labels, corpus.thresholds)
+    )
+    score = np.longdouble(float(head.excess)) + np.longdouble(float(head.scale))  # half width 1
+    w = score * y + np.longdouble(float(head.scale)) * x
+    w = np.exp(w - w.max(axis=1, keepdims=True))
+    w /= w.sum(axis=1, keepdims=True)
+    dx = x - (w * x).sum(axis=1, keepdims=True)
+    # The labels around their mean, without a difference of numbers near one.
+    dy = 2 * np.where(y > 0, (w * (y < 0)).sum(axis=1, keepdims=True), 0) - 2 * np.where(
+        y < 0, (w * (y > 0)).sum(axis=1, keepdims=True), 0
+    )
+    error = (w * (x - alpha[:, None])).sum(axis=1)
+    terms = (
+        error * error,
+        2 * error * (w * dx * dy).sum(axis=1),
+        2 * error * (w * dx * dx).sum(axis=1),
+    )
+    return Sums(
+        np.array([float(one.mean()) for one in terms]),
+        np.array([float(np.abs(one).mean()) for one in terms]),
+    )
+
+
+def drawn_from(lower, upper, n_tasks, n_examples, rng):
+    """Features and labels of tasks on intervals of their own, thresholds anywhere."""
+    u = np.random.default_rng(rng).random((n_tasks, n_examples))
+    labels = np.where(np.random.default_rng([rng, 1]).random(u.shape) < 0.4, 1, -1)
+    features = np.reshape(lower, (-1, 1)) + np.reshape(upper - lower, (-1, 1)) * u
+    return Corpus.from_arrays(features, labels, np.linspace(-0.9, 0.9, n_tasks))
+
+
+def crowds(n_tasks, n_examples, rng):
+    """Features within 1e-4 below multiples of 1/4."""
+    rng = np.random.default_rng(rng)
+    places = rng.integers(-3, 5, (n_tasks, n_examples)) / 4.0
+    return places - 1e-4 * rng.random((n_tasks, n_examples))
+
+
+ROWS = np.arange(70)
+# Where the examples of the first task say little about how far the windows of the others reach.
+UNEVEN = {
+    "clean": sample_corpus(Design(), 150, 1000, 6),
+    "the first task on a hundredth": drawn_from(
+        np.where(ROWS == 0, 0.5, -1.0), np.where(ROWS == 0, 0.52, 1.0), 70, 403, 7
+    ),
+    "all other tasks on a hundredth": drawn_from(
+        np.where(ROWS == 0, -1.0, 0.5), np.where(ROWS == 0, 1.0, 0.52), 70, 403, 8
+    ),
+    "crowds far apart": Corpus.from_arrays(
+        crowds(70, 501, 9),
+        np.random.default_rng(10).choice([-1, 1], (70, 501)),
+        np.linspace(-0.9, 0.9, 70),
+    ),
+    "fewer than a vector": drawn_from(np.full(70, -1.0), np.full(70, 1.0), 70, 11, 10),
+}
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long doubles are doubles here")
+@pytest.mark.parametrize("corpus", UNEVEN.values(), ids=UNEVEN)
+@pytest.mark.parametrize("mu", [1.0, 10.0, 100.0, 1000.0, 3000.0])
+def test_windows_end_where_the_weights_of_the_own_group_do(corpus, mu):
+    for head in (Head.from_excess(0.7 + np.log(mu), mu), Head.from_excess(-0.7 - np.log(mu), -mu)):
+        exact = in_long_doubles(corpus, head)
+        value, gradient = CorpusRisk(corpus).value_and_gradient(head)
+        off = np.abs(np.array([value, *gradient]) - exact.found)
+        assert (off <= TOLERANCE_OF_WINDOWS * exact.absolute).all(), off / exact.absolute
+
+
 # --- limits ---------------------------------------------------------------------------------------
 
 HEAD = Head.from_scores(1.0, 2.0)
@@ -250,6 +326,19 @@ def test_values_gradients_and_hessians_broadcast_over_the_head():
         assert value[i, j] == risk.value(head)
         np.testing.assert_array_equal(gradient[i, j], risk.gradient(head))
         np.testing.assert_array_equal(hessian[i, j], risk.hessian(head))
+
+
+def test_heads_of_one_scale_share_one_pass_over_the_examples(monkeypatch):
+    passes = []
+
+    def counted(tasks, scores, bases, mu):
+        passes.append(mu)
+        return corpus_gradients(tasks, scores, bases, mu)
+
+    monkeypatch.setattr("popdyn.risk.corpus.corpus_gradients", counted)
+    mu = np.array([3.0, 1.0, 3.0, -2.0, 1.0, 3.0])
+    CorpusRisk(SMALL).value_and_gradient(Head.from_scores(np.arange(6.0), mu))
+    assert passes == [-2.0, 1.0, 3.0]
 
 
 def test_the_reflected_head_reads_the_mirrored_corpus():
