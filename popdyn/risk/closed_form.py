@@ -210,4 +210,7 @@ class ClosedFormRisk:
 
     def _scores(self, head: Head) -> list[Any]:
         require_half_width(self, head)
-        return [np.ravel(score) for score in (head.label_score, head.excess, head.scale)]
+        scores = [np.ravel(score) for score in (head.label_score, head.excess, head.scale)]
+        for score in scores:
+            score.setflags(write=False)  # as for arrays of heads: the kernels compile once
+        return scores

@@ -61,7 +61,7 @@ def _end_in_y(
 @kernel
 def _ends_in_y(lam: float, delta: float, mu: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """What `_end_in_y` gives at the ends 0 and 1, after `y` and `1 - y` there."""
-    e = exp(-2.0 * mu)
+    e = exp(-2.0 * mu) if mu < _LARGEST else 0.0
     y1 = expm1(2.0 * lam) / expm1(2.0 * delta)
     if y1 < -1.0:
         one_minus_qe = -expm1(-2.0 * lam)

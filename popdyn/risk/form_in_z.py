@@ -48,7 +48,7 @@ def _ends(
     """`(z, 1 - z, log(1 - z), 1 / z, log(-z))` at both ends, the last two read for `z < -1`; `c_1`
     and `g_1`."""
     delta = min(excess, _LARGEST)
-    e = exp(-2.0 * mu)
+    e = exp(-2.0 * mu) if mu < _LARGEST else 0.0
     inverse = 0.0
     log_minus_z = 0.0
     if delta > _SMALL_EXCESS:
