@@ -97,7 +97,7 @@ def _array(content: bytes) -> NDArray[Any]:
     dtype = np.dtype(header[1].decode())
     shape = tuple(int(length) for length in header[3].replace(b",", b" ").split())
     if header.end() + dtype.itemsize * math.prod(shape) != len(content):
-        raise ValueError(f"an array of shape {shape} is not as long as it declares")
+        raise ValueError("it holds an array that is not as long as it declares")
     order: Literal["F", "C"] = "F" if header[2] == b"True" else "C"
     return np.ndarray(shape, dtype, content, header.end(), order=order).copy(order="K")
 
