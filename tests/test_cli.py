@@ -217,7 +217,8 @@ def test_a_picture_is_written_for_its_suffix(capsys, tmp_path):
 
 def test_a_flow_that_fails_says_so_and_exits_1(capsys, monkeypatch):
     monkeypatch.setattr(popdyn.ClosedFormRisk, "gradient", lambda *_: np.array([np.nan, 0.0]))
-    assert "gradient of the risk" in complaint(capsys, 1, "flow", *START, "--t-end", "10")
+    options = ("--t-end", "10", "--method", "LSODA")
+    assert "gradient of the risk" in complaint(capsys, 1, "flow", *START, *options)
 
 
 class Terminal(io.StringIO):

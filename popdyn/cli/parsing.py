@@ -29,7 +29,7 @@ __all__ = [
 _NEGATIVE_NUMBER = re.compile(r"-\.?\d|-inf|-nan", re.IGNORECASE)
 
 # Those of the flow, which is not imported before it runs; a test holds the two lists together.
-METHODS = ("LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23")
+METHODS = ("collocation", "LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23")
 
 Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
@@ -151,8 +151,8 @@ def add_method_option(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         metavar="NAME",
-        default=METHODS[0],
-        help="integrator, by scipy's name: LSODA (default), Radau, BDF, DOP853, RK45 or RK23",
+        help="integrator: collocation (default; for the gradient in closed form alone), or by "
+        "scipy's name LSODA (default of the other gradients), Radau, BDF, DOP853, RK45 or RK23",
     )
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head, require_head
+from popdyn.dynamics.arguments import ATOL, RTOL, checked_number
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.dynamics.hitting import crossings, hitting_time
-from popdyn.dynamics.integration import ATOL, METHOD, RTOL, checked_number
 from popdyn.dynamics.trajectory import Hit
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.trapping import (
@@ -50,7 +50,7 @@ def tube_capture(
     t_end: float,
     *,
     width: float | None = None,
-    method: str = METHOD,
+    method: str | None = None,
     rtol: float = RTOL,
     atol: float = ATOL,
 ) -> Capture:

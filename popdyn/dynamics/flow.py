@@ -8,9 +8,18 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.coordinates import Head
-from popdyn.dynamics.charts import Chart
+from popdyn.dynamics.arguments import (
+    ATOL,
+    COLLOCATION,
+    METHOD,
+    RTOL,
+    checked_method,
+    checked_time,
+)
+from popdyn.dynamics.charts import Chart, chart_at
+from popdyn.dynamics.collocation import Collocation, CollocationPath
 from popdyn.dynamics.hitting import ScaleEntrance
-from popdyn.dynamics.integration import ATOL, METHOD, RTOL, Integration, Path, Step, checked_time
+from popdyn.dynamics.integration import Integration, Path, Run, Step, step_limit_message
 from popdyn.dynamics.trajectory import Hit, Trajectory
 from popdyn.risk.protocol import Risk
 
@@ -19,6 +28,8 @@ __all__ = ["gradient_flow"]
 _LAST_ULPS = 4  # a last time that the caller computed may be so many roundings past the end
 
 Point = tuple[float, Chart, NDArray[float64]]
+# Times; label score, scale, excess, tube and risk, shape (5, n); names of the charts.
+Columns = tuple[NDArray[float64], NDArray[float64], NDArray[np.str_]]
 
 
 def gradient_flow(
@@ -28,7 +39,7 @@ def gradient_flow(
     *,
     t_eval: ArrayLike | None = None,
     scale_levels: Sequence[float] = (),
-    method: str = METHOD,
+    method: str | None = None,
     rtol: float = RTOL,
     atol: float = ATOL,
     dense_output: bool = False,
@@ -50,7 +61,8 @@ def gradient_flow(
         Time to end at, from 0 to 1e300.
     t_eval : array_like, shape (n,), optional
         Increasing times in `[0, t_end]` of the points to return; the last one may lie a few
-        roundings beyond the end. By default the start and every step of the solver.
+        roundings beyond the end. By default the start and every step of the solver; of
+        collocation, whose steps are long, all nodes of every step.
     scale_levels : sequence of float
         Scales whose first entrance is returned in `hits`, as by `hitting_time`.
     method : {"LSODA", "Radau", "BDF", "DOP853", "RK45", "RK23"}
@@ -63,7 +75,8 @@ def gradient_flow(
     max_steps : int, optional
         Steps after which to stop; 50000 by default, far more than a smooth risk needs.
     callback : callable, optional
-        Called as `callback(t, head)` after every step; the run stops when it returns a true value.
+        Called as `callback(t, head)` at every point that is returned by default, after the start;
+        the run stops there when it returns a true value.
 
     Returns
     -------
@@ -86,6 +99,12 @@ def gradient_flow(
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable as callback(t, head), got {callback!r}")
     entrances = [ScaleEntrance(level) for level in scale_levels]
+    method = checked_method(risk, head, method, rtol, atol, max_steps)
+    if method == COLLOCATION:
+        run = Collocation(head, end, rtol=rtol, atol=atol, max_steps=max_steps)
+        if not run.gave_up:
+            return _collocated(risk, run, times, entrances, dense_output, callback)
+        method = METHOD
     integration = Integration(
         risk, head, end, method=method, rtol=rtol, atol=atol, max_steps=max_steps
     )
@@ -103,9 +122,42 @@ def gradient_flow(
         stopped = callback is not None and bool(callback(integration.time, integration.head))
         if stopped:
             break
+    path = Path(head, tuple(steps_kept)) if dense_output else None
+    return _trajectory(integration, points.columns(risk), entrances, hits, stopped, path)
 
-    status, message = _outcome(integration, stopped)
-    t, (label_score, scale, excess, tube, values), charts = points.columns(risk)
+
+def _collocated(
+    risk: Risk,
+    run: Collocation,
+    times: NDArray[float64] | None,
+    entrances: Sequence[ScaleEntrance],
+    dense_output: bool,
+    callback: Callable[[float, Head], object] | None,
+) -> Trajectory:
+    """Trajectory of a run that is over already; a callback that ends it cuts it off."""
+    stopped = False
+    if callback is not None:
+        for index, (time, head) in enumerate(run.path.heads_at_nodes()):
+            if callback(time, head):
+                stopped = True
+                run.cut_off(index)
+                break
+    path, stop = run.path, run.head
+    hits = [entrance.at_start(run.start) or entrance.on_path(path, stop) for entrance in entrances]
+    columns = _columns(risk, path, times)
+    return _trajectory(run, columns, entrances, hits, stopped, path if dense_output else None)
+
+
+def _trajectory(
+    run: Run,
+    columns: Columns,
+    entrances: Sequence[ScaleEntrance],
+    hits: Sequence[Hit | None],
+    stopped: bool,
+    path: Path | CollocationPath | None,
+) -> Trajectory:
+    status, message = _outcome(run, stopped)
+    t, (label_score, scale, excess, tube, values), charts = columns
     return Trajectory(
         t=t,
         label_score=label_score,
@@ -114,22 +166,43 @@ def gradient_flow(
         tube=tube,
         risk=values,
         chart=charts,
-        half_width=head.half_width,
-        start=head,
-        stop_time=integration.time,
-        stop_head=integration.head,
+        half_width=run.start.half_width,
+        start=run.start,
+        stop_time=run.time,
+        stop_head=run.head,
         hits=tuple(
-            hit or entrance.missed(integration)
-            for hit, entrance in zip(hits, entrances, strict=True)
+            hit or entrance.missed(run) for hit, entrance in zip(hits, entrances, strict=True)
         ),
         success=status >= 0,
         status=status,
         message=message,
-        nfev=integration.nfev,
-        njev=integration.njev,
-        n_steps=integration.n_steps,
-        path=Path(head, tuple(steps_kept)) if dense_output else None,
+        nfev=run.nfev,
+        njev=run.njev,
+        n_steps=run.n_steps,
+        path=path,
     )
+
+
+def _columns(risk: Risk, path: CollocationPath, times: NDArray[float64] | None) -> Columns:
+    """As `_Points.columns`, of a run of collocation."""
+    start = path.start
+    later = (
+        path.nodes() if times is None else path.points(times[(times > 0) & (times <= path.stop)])
+    )
+    n_start = 1 if times is None else int(np.count_nonzero(times == 0))
+    n = n_start + later.shape[1]
+    t, columns = np.zeros(n), np.empty((5, n))
+    t[n_start:] = later[0]
+    names = np.full(n, chart_at(start).name, dtype="<U14")
+    groups = [(np.arange(n_start), start)] if n_start else []
+    for name, chosen, heads in path.heads(later):
+        names[n_start:][chosen] = name
+        groups.append((n_start + np.flatnonzero(chosen), heads))
+    for place, heads in groups:
+        values = (heads.label_score, heads.scale, heads.excess, heads.tube, risk.value(heads))
+        for column, value in zip(columns, values, strict=True):
+            column[place] = value
+    return t, columns, names
 
 
 class _Points:
@@ -161,8 +234,7 @@ class _Points:
                 for time, state in zip(times, states.T, strict=True)
             ]
 
-    def columns(self, risk: Risk) -> tuple[NDArray[float64], NDArray[float64], NDArray[np.str_]]:
-        """Times; label score, scale, excess, tube and risk, shape (5, n); names of the charts."""
+    def columns(self, risk: Risk) -> Columns:
         columns = [np.empty((5, 0))]
         for (chart, at_start), group in groupby(self._points, key=lambda p: (p[1], p[0] == 0)):
             states = np.transpose([state for _, _, state in group])
@@ -177,13 +249,13 @@ class _Points:
         return t, np.concatenate(columns, axis=1), names
 
 
-def _outcome(integration: Integration, stopped: bool) -> tuple[int, str]:
+def _outcome(run: Run, stopped: bool) -> tuple[int, str]:
     if stopped:
-        return 1, f"the callback ended the run at t={integration.time:.6g}"
-    if integration.exhausted:
-        return -1, integration.step_limit_message
-    if integration.stationary:
-        return 0, f"t_end reached; the head is stationary from t={integration.rest_time:.6g} on"
+        return 1, f"the callback ended the run at t={run.time:.6g}"
+    if run.exhausted:
+        return -1, step_limit_message(run)
+    if run.stationary:
+        return 0, f"t_end reached; the head is stationary from t={run.rest_time:.6g} on"
     return 0, "t_end reached"
 
 

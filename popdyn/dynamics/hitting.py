@@ -9,16 +9,18 @@ import numpy as np
 
 from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head
-from popdyn.dynamics.integration import (
+from popdyn.dynamics.arguments import (
     ATOL,
+    COLLOCATION,
     METHOD,
     RTOL,
-    Integration,
-    Step,
+    checked_method,
     checked_number,
     checked_time,
 )
-from popdyn.dynamics.levels import Level, Passage, ScaleLevel, TubeLevel, passages
+from popdyn.dynamics.collocation import Collocation, CollocationPath
+from popdyn.dynamics.integration import Integration, Run, Step, step_limit_message
+from popdyn.dynamics.levels import Passage, ScaleLevel, TubeLevel, passages
 from popdyn.dynamics.trajectory import Hit
 from popdyn.risk.protocol import Risk
 
@@ -61,13 +63,20 @@ class ScaleEntrance:
             return Hit(integration.time, integration.head, True, f"{self.name} was entered")
         return None
 
-    def missed(self, integration: Integration, *, saturated: bool = False) -> Hit:
+    def on_path(self, path: CollocationPath, stop: Head) -> Hit | None:
+        for passage in path.passages(self.level, way=1 if self.scale >= 0 else -1, first=True):
+            return _hit(passage, f"{self.name} was entered")
+        if self.holds(stop):  # inside by a rounding that no passage shows
+            return Hit(path.stop, stop, True, f"{self.name} was entered")
+        return None
+
+    def missed(self, run: Run, *, saturated: bool = False) -> Hit:
         """The answer where the flow ended outside, with the reason."""
-        head = integration.head
-        where = f"at t={integration.time:.6g}, scale={float(head.scale):.6g}"
-        if integration.stationary:
+        head = run.head
+        where = f"at t={run.time:.6g}, scale={float(head.scale):.6g}"
+        if run.stationary:
             reason = (
-                f"the head is stationary from t={integration.rest_time:.6g} on, at "
+                f"the head is stationary from t={run.rest_time:.6g} on, at "
                 f"scale={float(head.scale):.6g}"
             )
         elif self._escaped(head):
@@ -93,7 +102,7 @@ def hitting_time(
     *,
     scale: float,
     t_end: float = math.inf,
-    method: str = METHOD,
+    method: str | None = None,
     rtol: float = RTOL,
     atol: float = ATOL,
 ) -> Hit:
@@ -135,10 +144,18 @@ def hitting_time(
     """
     entrance = ScaleEntrance(scale)
     end = checked_time("t_end", t_end, allow_inf=True)
-    integration = Integration(risk, head, end, method=method, rtol=rtol, atol=atol)
+    method = checked_method(risk, head, method, rtol, atol)
     hit = entrance.at_start(head)
     if hit is not None:
         return hit
+    if method == COLLOCATION:
+        run = Collocation(head, end, rtol=rtol, atol=atol, level=entrance.scale, keep=False)
+        if run.entered:
+            return entrance.on_path(run.path, run.head) or entrance.missed(run)
+        if not (run.gave_up or run.exhausted):
+            return entrance.missed(run)
+        method = METHOD
+    integration = Integration(risk, head, end, method=method, rtol=rtol, atol=atol)
     saturation = _Saturation(risk, entrance.scale)
     for step in _all_steps(integration):
         hit = entrance.in_step(integration, step)
@@ -189,7 +206,7 @@ def crossings(
     tube: float | None = None,
     t_end: float,
     direction: Literal["up", "down", "both"] = "both",
-    method: str = METHOD,
+    method: str | None = None,
     rtol: float = RTOL,
     atol: float = ATOL,
 ) -> list[Hit]:
@@ -218,17 +235,17 @@ def crossings(
         raise ValueError(f"direction must be 'up', 'down' or 'both', got {direction!r}")
     if (scale is None) == (tube is None):
         raise ValueError(f"give one of scale and tube, got scale={scale!r} and tube={tube!r}")
+    level: ScaleLevel | TubeLevel
     name, level = (
         (f"scale {scale!r}", ScaleLevel(checked_number("scale", scale)))
         if tube is None
         else (f"tube {tube!r}", TubeLevel(checked_number("tube", tube)))
     )
-    integration = Integration(
-        risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
-    )
+    end = checked_time("t_end", t_end)
+    found, _ = _all_passages(risk, head, [level], end, method, rtol, atol)
     return [
         _hit(passage, f"{name} was crossed {_way(passage)}")
-        for passage in _all_passages(integration, [level])
+        for passage in found
         if direction in ("both", _way(passage))
     ]
 
@@ -240,7 +257,7 @@ def tube_entrance(
     width: float,
     t_end: float,
     center: float | None = None,
-    method: str = METHOD,
+    method: str | None = None,
     rtol: float = RTOL,
     atol: float = ATOL,
 ) -> tuple[Hit, Hit]:
@@ -265,9 +282,8 @@ def tube_entrance(
     """
     if not checked_number("width", width) > 0:
         raise ValueError(f"width must be positive, got {width!r}")
-    integration = Integration(
-        risk, head, checked_time("t_end", t_end), method=method, rtol=rtol, atol=atol
-    )
+    end = checked_time("t_end", t_end)
+    checked_method(risk, head, method, rtol, atol)
     if center is None:
         center = tube_limit(head.half_width)
     center = checked_number("center", center)
@@ -276,10 +292,11 @@ def tube_entrance(
     times = []
     if abs(head.tube - center) <= width:
         times.append(Hit(0.0, head, True, f"{band} holds at the start"))
-    times += [_hit(passage, f"border of {band}") for passage in _all_passages(integration, edges)]
-    stop = integration.head
+    found, run = _all_passages(risk, head, edges, end, method, rtol, atol)
+    times += [_hit(passage, f"border of {band}") for passage in found]
+    stop = run.head
     if abs(stop.tube - center) <= width:
-        times.append(Hit(integration.time, stop, True, f"{band} holds at t_end"))
+        times.append(Hit(run.time, stop, True, f"{band} holds at t_end"))
     if not times:
         never = Hit(math.inf, stop, False, f"{band} held at no time up to t_end")
         return never, never
@@ -289,13 +306,32 @@ def tube_entrance(
 def _all_steps(integration: Integration) -> Iterator[Step]:
     yield from integration.steps()
     if integration.exhausted:
-        raise RuntimeError(integration.step_limit_message)
+        raise RuntimeError(step_limit_message(integration))
 
 
-def _all_passages(integration: Integration, levels: Sequence[Level]) -> Iterator[Passage]:
+def _all_passages(
+    risk: Risk,
+    head: Head,
+    levels: Sequence[ScaleLevel | TubeLevel],
+    t_end: float,
+    method: str | None,
+    rtol: float,
+    atol: float,
+) -> tuple[list[Passage], Run]:
+    """Passages up to an end in order of time, and the run that made them."""
+    method = checked_method(risk, head, method, rtol, atol)
+    if method == COLLOCATION:
+        run = Collocation(head, t_end, rtol=rtol, atol=atol)
+        if not (run.gave_up or run.exhausted):
+            found = [passage for level in levels for passage in run.path.passages(level)]
+            return sorted(found, key=lambda passage: passage.time), run
+        method = METHOD
+    integration = Integration(risk, head, t_end, method=method, rtol=rtol, atol=atol)
+    found = []
     for step in _all_steps(integration):
-        found = [passage for level in levels for passage in passages(integration, step, level)]
-        yield from sorted(found, key=lambda passage: passage.time)
+        of_step = [passage for level in levels for passage in passages(integration, step, level)]
+        found += sorted(of_step, key=lambda passage: passage.time)
+    return found, integration
 
 
 def _hit(passage: Passage, message: str) -> Hit:

@@ -5,40 +5,27 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 from scipy import integrate
 
-from popdyn.coordinates import Head, require_head
+from popdyn.coordinates import Head
+from popdyn.dynamics.arguments import LAST_TIME, MAX_STEPS, checked_number, require_one_head
 from popdyn.dynamics.charts import Chart, Clock, Field, LinearChart, TubeChart, chart_at
-from popdyn.risk.protocol import Risk, require_half_width
+from popdyn.risk.protocol import Risk
 
 __all__ = [
-    "ATOL",
-    "LAST_TIME",
-    "METHOD",
-    "RTOL",
     "Integration",
     "Path",
+    "Run",
     "Step",
     "checked_number",
-    "checked_time",
     "require_one_head",
+    "step_limit_message",
 ]
-
-METHOD = "LSODA"
-# A tolerance bounds the error of a step and not that of the path: at these, paths from the
-# reference starts are good to 1e-11, at ten times these to 1e-10.
-RTOL = 1e-12
-ATOL = 1e-13
-_SMALLEST_RTOL = 2.3e-14  # scipy's solvers take a hundred roundings at least
-
-MAX_STEPS = 50_000  # from radius 1e-12 to time 1e40 take under 2000, from 1e-300 some 20,000
-LAST_TIME = 1e300  # where a search without end gives up: the clock must not overflow
 
 # Points at which a step is looked at before extrema are searched for between them: interpolants
 # are polynomials of degree 12 at most, and a step follows far fewer of their turns.
@@ -48,7 +35,10 @@ _IMPLICIT = ("LSODA", "Radau", "BDF")
 # Their interpolant is the polynomial that the step is made of, and as good as the step; to start
 # them again inside a step takes a hundred steps. The others interpolate at lower order.
 _MULTISTEP = ("LSODA", "BDF")
-_METHODS = (*_IMPLICIT, "DOP853", "RK45", "RK23")
+
+# Where a step is a smaller part of the log time gone by the clock starts anew: from (lam, mu) =
+# (-50, 1e6) the scale falls for a time of 1e17, and then through 0 within a few units.
+_FINE = 1e-6
 
 # A head is stationary where the risk is convex, the way to its minimum is below this part of the
 # head, and this many relaxation times of the slowest mode have passed.
@@ -106,6 +96,40 @@ class _Constant:
         return np.multiply.outer(self.state, np.ones(np.shape(s)))
 
 
+class Run(Protocol):
+    """What is known of a run when it has stopped, by whichever method."""
+
+    method: str
+    rtol: float
+    t_end: float
+    start: Head
+
+    @property
+    def time(self) -> float: ...
+    @property
+    def head(self) -> Head: ...
+    @property
+    def stationary(self) -> bool: ...
+    @property
+    def rest_time(self) -> float: ...
+    @property
+    def exhausted(self) -> bool: ...
+    @property
+    def nfev(self) -> int: ...
+    @property
+    def njev(self) -> int: ...
+    @property
+    def n_steps(self) -> int: ...
+
+
+def step_limit_message(run: Run) -> str:
+    return (
+        f"{run.n_steps} steps of {run.method} led to t={run.time:.6g} only, short of "
+        f"t_end={run.t_end:.6g}; raise max_steps, or rtol (now {run.rtol!r}) if the risk is "
+        "no more accurate"
+    )
+
+
 class Integration:
     """The flow from one head, as an iterator over steps.
 
@@ -131,7 +155,6 @@ class Integration:
         atol: float,
         max_steps: int | None = None,
     ) -> None:
-        _check(risk, head, method, rtol, atol, max_steps)
         self.method, self.rtol, self.atol = method, rtol, atol
         self.max_steps = MAX_STEPS if max_steps is None else max_steps
         self.t_end = min(t_end, LAST_TIME)
@@ -173,14 +196,6 @@ class Integration:
         """Whether the step limit was reached before the end."""
         return self.s < self.s_end and self.n_steps >= self.max_steps
 
-    @property
-    def step_limit_message(self) -> str:
-        return (
-            f"{self.n_steps} steps of {self.method} led to t={self.time:.6g} only, short of "
-            f"t_end={self.t_end:.6g}; raise max_steps, or rtol (now {self.rtol!r}) if the risk is "
-            "no more accurate"
-        )
-
     def steps(self) -> Iterator[Step]:
         """Steps to the end; stops early at the step limit.
 
@@ -207,6 +222,10 @@ class Integration:
                 self.rest_time = self.time
             if self.chart.left_by(self.state):
                 self._switch()
+                solver = None
+            elif self.s - s_old < _FINE * self.s:
+                # What is fast after a long slow phase is not resolved by the log of all the time.
+                self._start_clock(self.time)
                 solver = None
 
     def velocity(self, chart: Chart, s: float, state: NDArray[float64]) -> NDArray[float64]:
@@ -270,7 +289,6 @@ class Integration:
         return pace
 
     def _switch(self) -> None:
-        # What is fast after a long slow phase is not resolved by the log of all the time gone by.
         time, head = self.time, self.chart.head(self.state)
         kind = TubeChart if isinstance(self.chart, LinearChart) else LinearChart
         self.chart = kind.around(head)
@@ -313,54 +331,3 @@ def _raise_instead_of_warning(solver: Any) -> None:
         return state, time, istate
 
     integrator.runner = runner
-
-
-def checked_time(name: str, time: object, *, allow_inf: bool = False) -> float:
-    """A time from 0 on as a float."""
-    limit = math.inf if allow_inf else LAST_TIME
-    as_float = _as_float(time)
-    if not 0 <= as_float <= limit:
-        raise ValueError(f"{name} must be one time from 0 to {limit!r}, got {time!r}")
-    return as_float
-
-
-def checked_number(name: str, number: object) -> float:
-    """A finite number as a float."""
-    as_float = _as_float(number)
-    if not math.isfinite(as_float):
-        raise ValueError(f"{name} must be one finite number, got {number!r}")
-    return as_float
-
-
-def _as_float(number: Any) -> float:
-    try:
-        return math.nan if np.ndim(number) else float(number)
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def require_one_head(risk: Risk, head: Head) -> None:
-    """Refuse what is not one head of the half width of the risk."""
-    if isinstance(risk, type) or not hasattr(risk, "value_and_gradient"):
-        raise ValueError(f"risk must be a risk such as ClosedFormRisk(), got {risk!r}")
-    require_head(head)
-    if head.shape:
-        raise ValueError(f"head must be one head, got heads of shape {head.shape}; loop over them")
-    require_half_width(risk, head)
-
-
-def _check(
-    risk: Risk, head: Head, method: str, rtol: float, atol: float, max_steps: int | None
-) -> None:
-    require_one_head(risk, head)
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
-    if not _SMALLEST_RTOL <= _as_float(rtol) < 1:
-        raise ValueError(f"rtol must be one number from {_SMALLEST_RTOL} to 1, got {rtol!r}")
-    if not 0 < _as_float(atol) < math.inf:
-        raise ValueError(
-            f"atol must be one positive number, got {atol!r}; a coordinate that passes through "
-            "zero has no relative accuracy"
-        )
-    if max_steps is not None and not (isinstance(max_steps, Integral) and max_steps >= 1):
-        raise ValueError(f"max_steps must be a whole number from 1 on, or None, got {max_steps!r}")

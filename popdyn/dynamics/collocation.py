@@ -1,0 +1,222 @@
+"""The gradient flow of the closed form by collocation: what can be asked of a run."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.coordinates import Head
+from popdyn.dynamics.arguments import COLLOCATION, LAST_TIME, MAX_STEPS
+from popdyn.dynamics.charts import TUBE_FROM
+from popdyn.dynamics.collocation_levels import SCALE, TUBE, fill_nodes, fill_points, find_passages
+from popdyn.dynamics.collocation_run import (
+    AT_END,
+    AT_LEVEL,
+    COUNTS,
+    END,
+    FIELDS,
+    FULL,
+    N_STEPS,
+    NFEV,
+    NJEV,
+    ON_OTHER_SIDE,
+    STATES,
+    TIME,
+    advance,
+    first_state,
+)
+from popdyn.dynamics.levels import Passage, ScaleLevel, TubeLevel
+from popdyn.dynamics.radau import NODES, STAGES
+
+__all__ = ["Collocation", "CollocationPath", "tolerances"]
+
+# Below these the rounding of the gradient is taken for an error of the step.
+_LEAST_RTOL, _LEAST_ATOL = 1e-13, 1e-14
+
+_ROOM = 64  # for steps, at first: a run to time 1e12 takes 30
+_PASSAGES = 8  # room for passages at first: few paths of this flow pass a level more than twice
+
+
+def tolerances(rtol: float, atol: float) -> NDArray[float64]:
+    """Tolerances as the compiled run takes them."""
+    return np.array([max(rtol, _LEAST_RTOL), max(atol, _LEAST_ATOL)])
+
+
+@dataclass(frozen=True, eq=False)
+class CollocationPath:
+    """All steps of a run: a head at every time from 0 to the stop.
+
+    A point is a time, label score, excess, scale and tube coordinate (of the reflected head where
+    the scale is negative); points have shape (5, n).
+    """
+
+    start: Head
+    stop: float
+    steps: NDArray[float64]
+    rows: NDArray[float64]
+
+    def head(self, time: float) -> Head:
+        if time == 0 or not len(self.steps):
+            return self.start
+        return self._head(self.points(np.array([time]))[:, 0])
+
+    def points(self, times: NDArray[float64]) -> NDArray[float64]:
+        """Points at increasing times."""
+        points = np.empty((5, len(times)))
+        fill_points(self.steps, self.rows, self.start.half_width, self.stop, times, points)
+        return points
+
+    def nodes(self) -> NDArray[float64]:
+        """Points at the nodes of all steps."""
+        points = np.empty((5, (STAGES + 1) * len(self.steps)))
+        n = fill_nodes(self.steps, self.rows, self.start.half_width, points)
+        return points[:, :n]
+
+    def heads_at_nodes(self) -> Iterator[tuple[float, Head]]:
+        """Times and heads of the nodes."""
+        for point in self.nodes().T:
+            yield float(point[0]), self._head(point)
+
+    def until(self, node: int) -> "CollocationPath":
+        """The path up to one of the nodes, counted over all steps."""
+        last, place = divmod(node, STAGES)
+        steps = self.steps[: last + 1].copy()
+        steps[last, END] = min(steps[last, END], NODES[place])
+        return CollocationPath(
+            self.start, float(self.nodes()[0, node]), steps, self.rows[: last + 1]
+        )
+
+    def passages(
+        self, level: ScaleLevel | TubeLevel, *, way: int = 0, first: bool = False
+    ) -> list[Passage]:
+        """Passages through a level in order of time: of one way (1 is up, -1 down), or of both."""
+        if not len(self.steps):
+            return []
+        of_scale = isinstance(level, ScaleLevel)
+        kind, value = (SCALE, level.scale) if isinstance(level, ScaleLevel) else (TUBE, level.tube)
+        room = 1 if first else _PASSAGES
+        while True:
+            found = np.empty((6, room))
+            n = find_passages(
+                self.steps, self.rows, self.start.half_width, kind, value, float(way), found
+            )
+            if n < room or first:
+                break
+            room *= 4
+        return [
+            Passage(
+                float(point[0]),
+                self._head(point, scale=value) if of_scale else self._head(point, tube=value),
+                bool(point[5] > 0),
+            )
+            for point in found[:, :n].T
+        ]
+
+    def heads(self, points: NDArray[float64]) -> Iterator[tuple[str, Any, Head]]:
+        """Heads of points, by the chart that keeps their digits: its name, which points, heads."""
+        width = self.start.half_width
+        side = np.sign(points[3]) * (np.abs(points[3]) * width >= TUBE_FROM)
+        for name, wanted in (("tube", 1.0), ("reflected tube", -1.0), ("linear", 0.0)):
+            chosen = side == wanted
+            if not chosen.any():
+                continue
+            _, label_score, _, scale, tube = points if chosen.all() else points[:, chosen]
+            if name == "linear":
+                yield name, chosen, Head.from_scores(label_score, scale, width)
+            else:
+                upright = Head.from_tube(tube, np.abs(scale), width)
+                yield name, chosen, upright if wanted > 0 else upright.reflected
+
+    def _head(
+        self, point: NDArray[float64], *, scale: float | None = None, tube: float | None = None
+    ) -> Head:
+        """Head of one point, with a coordinate that is known more exactly."""
+        width = self.start.half_width
+        near = abs(point[3]) * width < TUBE_FROM
+        if scale is None:
+            scale = point[3]
+        if near and tube is None:
+            return Head.from_scores(point[1], scale, width)
+        upright = Head.from_tube(point[4] if tube is None else tube, abs(scale), width)
+        return upright if scale > 0 else upright.reflected
+
+
+class Collocation:
+    """A run of the flow of `ClosedFormRisk` from one head, to an end or to a scale.
+
+    Attributes
+    ----------
+    path : CollocationPath
+        All steps, or the last one alone.
+    time : float
+        Time at which the run stopped.
+    gave_up : bool
+        Whether no step led on: another method has to try.
+    entered, escaped : bool
+        Whether the run stopped at the level, or on the other side of scale 0 for good.
+    """
+
+    method = COLLOCATION
+    stationary, rest_time = False, math.inf
+
+    def __init__(
+        self,
+        head: Head,
+        t_end: float,
+        *,
+        rtol: float,
+        atol: float,
+        max_steps: int | None = None,
+        level: float = math.nan,
+        keep: bool = True,
+    ) -> None:
+        width = head.half_width
+        self.start, self.rtol = head, rtol
+        self.t_end = min(t_end, LAST_TIME)
+        self._most_steps = MAX_STEPS if max_steps is None else int(max_steps)
+        state, self._counts = np.empty(STATES), np.zeros(COUNTS, dtype=np.int64)
+        first_state(head.label_score, head.excess, head.scale, width, state)
+        parts = []
+        room, why = _ROOM if keep else 1, FULL
+        while why == FULL and self._counts[N_STEPS] < self._most_steps:
+            before = int(self._counts[N_STEPS])
+            steps, rows = np.empty((room, FIELDS)), np.empty((room, 2, STAGES))
+            why = advance(
+                state, self._counts, width, self.t_end, level * width, tolerances(rtol, atol),
+                self._most_steps, keep, steps, rows,
+            )  # fmt: skip
+            n = min(int(self._counts[N_STEPS]) - before, room)
+            parts.append((steps[:n], rows[:n]))
+            room *= 4
+        steps, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self.time = float(state[TIME])
+        self.path = CollocationPath(head, self.time, steps, rows)
+        self.entered, self.escaped = why == AT_LEVEL, why == ON_OTHER_SIDE
+        self.exhausted = why == FULL
+        self.gave_up = why not in (AT_END, AT_LEVEL, ON_OTHER_SIDE, FULL)
+
+    def cut_off(self, node: int) -> None:
+        """Stop at one of the nodes instead."""
+        self.path = self.path.until(node)
+        self.time = self.path.stop
+        self._counts[N_STEPS] = len(self.path.steps)
+
+    @property
+    def head(self) -> Head:
+        return self.path.head(self.time)
+
+    @property
+    def nfev(self) -> int:
+        return int(self._counts[NFEV])
+
+    @property
+    def njev(self) -> int:
+        return int(self._counts[NJEV])
+
+    @property
+    def n_steps(self) -> int:
+        return int(self._counts[N_STEPS])

@@ -1,0 +1,271 @@
+"""A whole run of collocation in one compiled call: modes, lengths of steps, ends."""
+
+from math import inf
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.compiled import kernel
+from popdyn.dynamics.collocation_steps import (
+    IN_SCALE,
+    IN_TIME,
+    moved,
+    slopes,
+    slopes_by_state,
+    step,
+)
+from popdyn.dynamics.radau import STAGES, interpolated
+
+__all__ = [
+    "AT_END",
+    "AT_LEVEL",
+    "AT_REST",
+    "COUNTS",
+    "DELTA",
+    "END",
+    "FIELDS",
+    "FULL",
+    "MU",
+    "NFEV",
+    "NJEV",
+    "N_STEPS",
+    "ON_OTHER_SIDE",
+    "SIGN",
+    "STATES",
+    "STEP_MODE",
+    "STUCK",
+    "TIME",
+    "H",
+    "advance",
+    "at_place",
+    "first_state",
+    "place_of_time",
+]
+
+# Why a run stops.
+AT_END, AT_LEVEL, ON_OTHER_SIDE, FULL, AT_REST, STUCK = range(6)
+
+# Fields of a state, of the counts, and of a step that is kept: the state at its start (with the
+# sign that makes the scale of a run in the scale positive), its length, its mode, and where on it
+# the run ended, in units of its length.
+LAM, DELTA, MU, TIME, SIGN, NEXT_H, LAST_H = range(7)
+NFEV, NJEV, N_STEPS, MODE, HELD = range(5)
+H, STEP_MODE, END = 5, 6, 7
+STATES, COUNTS, FIELDS = 7, 5, 8
+
+# From here on, in units of 1 / l, the scale may take the place of time: the tube coordinate has a
+# singularity at scale 0. The label score must not move much faster; the gap keeps a run from
+# changing to and fro.
+_SCALE_FROM = 1.0
+_STEEP, _TOO_STEEP = 8.0, 30.0
+# A head beyond the endpoint from this scale on never comes back, as in `hitting_time`.
+_CAPTURED = 10.0
+
+_ORDER = STAGES + 1.0  # of the error between the nodes
+_SAFETY = 0.85
+_SHRINK, _GROW = 0.1, 8.0  # a step by no more than these factors, by _FAILED if nothing is known
+_FAILED = 0.25
+# The first steps: parts of the head, of its fastest time.
+_FIRST_PART, _FIRST_TIME = 0.1, 0.5
+_MOST_REJECTIONS = 60
+# A run in the scale that does not come forward is near a turning point: so many steps in time.
+_REJECTIONS_IN_SCALE, _HELD_IN_TIME = 12, 5
+_LAST_ROUNDINGS = 16 * np.finfo(float64).eps  # a level at the end may seem so much later
+_PLACES = 100  # more than bisection to the last bit takes
+
+
+@kernel
+def first_state(
+    label_score: float, excess: float, scale: float, width: float, state: NDArray[float64]
+) -> None:
+    """State at time 0, upright if the scale is negative."""
+    upright = scale > 0.0 or (scale == 0.0 and label_score >= 0.0)
+    sign = 1.0 if upright else -1.0
+    state[:] = 0.0
+    state[LAM], state[DELTA], state[MU] = sign * label_score, sign * excess, sign * scale * width
+    state[SIGN] = sign
+
+
+@kernel
+def _mode(lam: float, delta: float, mu: float, width: float, steep: float) -> int:
+    if mu >= _SCALE_FROM:
+        f0, f1 = slopes(IN_TIME, lam, delta, mu, width * width)
+        if f1 > 0.0 and abs(f0) * width < steep * f1 / width:
+            return IN_SCALE
+    return IN_TIME
+
+
+@kernel
+def _first_length(mode: int, lam: float, delta: float, mu: float, width: float) -> float:
+    f0, f1 = slopes(mode, lam, delta, mu, width * width)
+    j00, j01, j10, j11 = slopes_by_state(mode, lam, delta, mu, f0, f1, width * width)
+    if mode == IN_SCALE:
+        return min(_FIRST_PART * mu, 1.0 / (abs(j00) + _SHRINK / mu))
+    pace = max(abs(f0), abs(f1)) / max(abs(lam), abs(mu))
+    return min(_FIRST_PART / pace, _FIRST_TIME / max(abs(j00), abs(j01), abs(j10), abs(j11)))
+
+
+@kernel
+def at_place(
+    kept: NDArray[float64], rows: NDArray[float64], place: float
+) -> tuple[float, float, float, float]:
+    """Label score, excess, scale and time on a step."""
+    mode = int(kept[STEP_MODE])
+    z0, z1 = place * interpolated(rows[0], place), place * interpolated(rows[1], place)
+    lam, delta, mu = moved(mode, kept[LAM], kept[DELTA], kept[MU], z0, z1, place * kept[H])
+    return lam, delta, mu, kept[TIME] + (z1 if mode == IN_SCALE else place * kept[H])
+
+
+@kernel
+def place_of_time(kept: NDArray[float64], rows: NDArray[float64], time: float) -> float:
+    """Where on a step a time is."""
+    elapsed = time - kept[TIME]
+    if not elapsed > 0.0:
+        return 0.0
+    if kept[STEP_MODE] == IN_TIME:
+        return float(min(elapsed / kept[H], 1.0))
+    if elapsed >= rows[1, STAGES - 1]:
+        return 1.0
+    # time grows with the scale: secants between two places that are kept on either side
+    left, right = 0.0, 1.0
+    below, above = -elapsed, rows[1, STAGES - 1] - elapsed
+    place = 0.0
+    for iteration in range(_PLACES):
+        last = place
+        place = left - below * ((right - left) / (above - below))
+        if iteration % 4 == 3 or not left < place < right:
+            place = 0.5 * (left + right)
+        value = place * interpolated(rows[1], place) - elapsed
+        if value == 0.0 or abs(place - last) <= 1e-16 * place or right - left <= 1e-16 * right:
+            break
+        if value < 0.0:
+            if below < 0.0 and last == left:
+                above *= 0.5  # Illinois
+            left, below = place, value
+        else:
+            if last == right:
+                below *= 0.5
+            right, above = place, value
+    return place
+
+
+@kernel
+def advance(
+    state: NDArray[float64],
+    counts: NDArray[np.int64],
+    width: float,
+    t_end: float,
+    level: float,
+    tolerances: NDArray[float64],
+    most_steps: int,
+    keep: bool,
+    kept: NDArray[float64],
+    rows: NDArray[float64],
+) -> int:
+    """Go on from a state to an end, and why it is the end.
+
+    Parameters
+    ----------
+    state, counts : ndarray
+        As `first_state` makes them and as they were left; brought up to date.
+    width, t_end : float
+        The half width, and the last time.
+    level : float
+        A scale, times the half width, to end at once it is entered; nan for none.
+    tolerances : ndarray
+        Relative and absolute tolerance of a step.
+    most_steps : int
+        Steps in all.
+    keep : bool
+        Whether to keep all steps, as far as there is room, or the last one alone.
+    kept, rows : ndarray, shapes (n, FIELDS) and (n, 2, STAGES)
+        The steps.
+    """
+    last_rows = np.empty((2, STAGES))
+    work = np.empty((2 * STAGES, 2 * STAGES))
+    pivots = np.empty(2 * STAGES, dtype=np.int64)
+    state[LAST_H] = 0.0
+    n = 0
+    while True:
+        if state[TIME] >= t_end:
+            return AT_END
+        if counts[N_STEPS] >= most_steps or (keep and n == len(kept)):
+            return FULL
+        f0, f1 = slopes(IN_TIME, state[LAM], state[DELTA], state[MU], width * width)
+        if f0 == 0.0 and f1 == 0.0:
+            return AT_REST
+        old_mode = counts[MODE]
+        if old_mode == IN_TIME and state[MU] < 0.0:
+            # on the other side of scale 0 from where the run began
+            if _mode(-state[LAM], -state[DELTA], -state[MU], width, _STEEP) == IN_SCALE:
+                for k in (LAM, DELTA, MU, SIGN):
+                    state[k] = -state[k]
+                state[LAST_H] = 0.0
+        lam, delta, mu = state[LAM], state[DELTA], state[MU]
+        steep = _STEEP if old_mode == IN_TIME else _TOO_STEEP
+        mode = _mode(lam, delta, mu, width, steep) if counts[HELD] == 0 else IN_TIME
+        counts[HELD] = max(0, counts[HELD] - 1)
+        if mode != old_mode or state[NEXT_H] == 0.0:
+            counts[MODE] = mode
+            state[NEXT_H] = _first_length(mode, lam, delta, mu, width)
+            state[LAST_H] = 0.0
+
+        here = n if keep else 0
+        h = state[NEXT_H]
+        upright_level = level * state[SIGN]
+        rejections = 0
+        while True:
+            shortened = False
+            if mode == IN_SCALE and mu < upright_level <= mu + h:
+                h, shortened = upright_level - mu, True
+            elif mode == IN_TIME and state[TIME] + h >= t_end:
+                h, shortened = t_end - state[TIME], True
+            error = step(
+                mode, state, h, state[TIME], width, tolerances, rows[here], last_rows,
+                state[LAST_H], work, pivots, counts,
+            )  # fmt: skip
+            if error <= 1.0:
+                break
+            rejections += 1
+            if rejections > (_REJECTIONS_IN_SCALE if mode == IN_SCALE else _MOST_REJECTIONS):
+                break
+            h *= max(_SHRINK, _SAFETY * error ** (-1.0 / _ORDER)) if error < inf else _FAILED
+        if not error <= 1.0:
+            if mode == IN_TIME:
+                return STUCK
+            counts[HELD] = _HELD_IN_TIME
+            continue
+
+        kept[here, : SIGN + 1] = state[: SIGN + 1]
+        kept[here, H], kept[here, STEP_MODE], kept[here, END] = h, mode, 1.0
+        last_rows[:] = rows[here]
+        n += 1
+        counts[N_STEPS] += 1
+        state[LAM], state[DELTA], state[MU], state[TIME] = at_place(kept[here], rows[here], 1.0)
+        state[LAST_H] = h
+        if shortened:
+            if mode == IN_SCALE:
+                state[MU] = upright_level
+            else:
+                state[TIME] = t_end
+        else:
+            grow = _SAFETY * max(error, 1e-30) ** (-1.0 / _ORDER)
+            if mode == IN_SCALE:
+                grow *= state[MU] / mu  # lengths go with the scale
+            state[NEXT_H] = h * min(max(grow, _SHRINK), 1.0 if rejections else _GROW)
+
+        if state[TIME] > t_end * (1.0 + _LAST_ROUNDINGS):
+            place = place_of_time(kept[here], rows[here], t_end)
+            kept[here, END] = place
+            state[LAM], state[DELTA], state[MU], _ = at_place(kept[here], rows[here], place)
+            state[TIME] = t_end
+            return AT_END
+        state[TIME] = min(state[TIME], t_end)
+        scale = state[SIGN] * state[MU]
+        if (0.0 <= level <= scale) or (scale <= level < 0.0):
+            return AT_LEVEL
+        if level == level:
+            side = -state[SIGN] if level >= 0.0 else state[SIGN]
+            if side * state[MU] >= _CAPTURED and side * state[DELTA] >= 0.0:
+                return ON_OTHER_SIDE

@@ -1,0 +1,268 @@
+"""One step of collocation along the gradient flow of the closed form, compiled (MODEL §4).
+
+In time, the unknowns are the increments of label score and scale since the start of the step, so
+that the excess keeps its digits. Where the scale grows and the label score with it, the scale takes
+the place of time: the one unknown left, the increment of the tube coordinate, hardly changes along
+the tube, and time is a quadrature. Everything is at unit half width, where the flow is
+
+    dlam/dt = -l^2 dL/dlam,      dmu/dt = -l^4 dL/dmu.
+"""
+
+from math import inf, log, log1p
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from popdyn.compiled import kernel
+from popdyn.dynamics.radau import (
+    INTEGRAL,
+    MIDDLE,
+    MISSED_AT_MIDDLE,
+    MISSED_AT_START,
+    NODES,
+    STAGES,
+    factor,
+    interpolated,
+    solve,
+)
+from popdyn.risk.closed_form import _hessian, _risk
+
+__all__ = ["IN_SCALE", "IN_TIME", "moved", "slopes", "slopes_by_state", "step"]
+
+IN_TIME, IN_SCALE = 0, 1
+
+_MOST_ITERATIONS = 12
+_DONE = 1e-3  # a correction, in units of the tolerance, after which no other is wanted
+_LEFT = 0.05  # what a converging iteration may leave, in these units
+_CONTRACTS = 0.1  # where corrections shrink by less, the Jacobians are renewed
+# How many times longer than the last step one may be for its polynomial to give the first guess.
+_LONGEST_GUESS = 2.5
+# Rounding of the excess of two scores that move by a large amount, in units of the relative
+# tolerance: at 1e-12 it is a hundred times the spacing of doubles.
+_ROUNDED = 0.01
+
+
+@kernel
+def moved(
+    mode: int, lam: float, delta: float, mu: float, z0: float, z1: float, grown: float
+) -> tuple[float, float, float]:
+    """Label score, excess and scale after the increments of a step.
+
+    In time of label score and scale, in the scale of the tube coordinate as it grew by `grown`.
+    """
+    if mode == IN_SCALE:
+        change = z0 + log1p(grown / mu)
+        return lam + (change + grown), delta + change, mu + grown
+    return lam + z0, delta + (z0 - z1), mu + z1
+
+
+@kernel
+def slopes(mode: int, lam: float, delta: float, mu: float, square: float) -> tuple[float, float]:
+    """In time `dlam/dt` and `dmu/dt`, in the scale `dc/dmu` and `dt/dmu`; `square` is `l^2`."""
+    _, g_lam, g_mu = _risk(lam, delta, mu)
+    if mode == IN_TIME:
+        return -square * g_lam, -square * square * g_mu
+    if not g_mu < 0.0:  # the scale does not grow
+        return inf, inf
+    return g_lam / (square * g_mu) - 1.0 - 1.0 / mu, -1.0 / (square * square * g_mu)
+
+
+@kernel
+def slopes_by_state(
+    mode: int, lam: float, delta: float, mu: float, f0: float, f1: float, square: float
+) -> tuple[float, float, float, float]:
+    """Jacobian of the slopes `f0, f1`, by rows: by label score and scale, or by `c` (and 0)."""
+    h_ll, h_lm, h_mm = _hessian(lam, delta, mu)
+    if mode == IN_TIME:
+        return -square * h_ll, -square * h_lm, -square * square * h_lm, -square * square * h_mm
+    along = square * (f0 + 1.0 + 1.0 / mu)  # dL/dlam over dL/dmu
+    pace = square * f1  # -1 / (l^2 dL/dmu)
+    return -pace * (h_ll - along * h_lm), 0.0, pace * pace * h_lm, 0.0
+
+
+@kernel
+def step(
+    mode: int,
+    start: NDArray[float64],
+    h: float,
+    time: float,
+    width: float,
+    tolerances: NDArray[float64],
+    rows: NDArray[float64],
+    before: NDArray[float64],
+    h_before: float,
+    work: NDArray[float64],
+    pivots: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> float:
+    """Error of one step in units of the tolerance; inf if the equations were not solved.
+
+    The error is that of the polynomial between the nodes; at the end of the step it is far smaller.
+
+    Parameters
+    ----------
+    mode : int
+        `IN_TIME` or `IN_SCALE`.
+    start : ndarray
+        Label score, excess and scale.
+    h, time : float
+        Length of the step, and the time at its start.
+    tolerances : ndarray
+        Relative and absolute.
+    rows : ndarray, shape (2, STAGES)
+        Gets the increments at the nodes, each divided by its node: in time those of label score
+        and scale, in the scale those of the tube coordinate and of time.
+    before, h_before
+        Rows and length of the step before in the same mode; length 0 if there was none.
+    work, pivots
+        Room for the linear system.
+    counts : ndarray
+        Evaluations of the gradient and of the Hessian are added to the first two.
+    """
+    lam, delta, mu = start[0], start[1], start[2]
+    square = width * width
+    rtol, atol = tolerances[0], tolerances[1]
+    unknowns = 1 if mode == IN_SCALE else 2
+    n = unknowns * STAGES
+    z = np.zeros((2, STAGES))
+    f = np.empty((2, STAGES))
+    jacobian = np.empty((4, STAGES))
+    right = np.empty(n)
+
+    first0, first1 = slopes(mode, lam, delta, mu, square)
+    if not abs(first0) + abs(first1) < inf:
+        return inf
+    j00, j01, j10, j11 = slopes_by_state(mode, lam, delta, mu, first0, first1, square)
+    counts[0] += 1
+    counts[1] += 1
+
+    if 0.0 < h <= _LONGEST_GUESS * h_before:
+        for k in range(unknowns):
+            for i in range(STAGES):
+                place = 1.0 + NODES[i] * h / h_before
+                z[k, i] = place * interpolated(before[k], place) - before[k, STAGES - 1]
+    else:
+        stiff = max(0.0, -j00) if mode == IN_SCALE else 0.0  # a stiff c hardly moves
+        for i in range(STAGES):
+            z[0, i] = first0 * NODES[i] * h / (1.0 + stiff * NODES[i] * h)
+            if mode == IN_TIME:
+                z[1, i] = first1 * NODES[i] * h
+
+    # In time relative to the radius: next to the origin the weights themselves may be no doubles.
+    if mode == IN_SCALE:
+        unit = 1.0
+        weight0 = rtol * abs(delta - log(mu)) + atol
+        weight1 = weight_excess = inf
+    else:
+        unit = max(abs(lam), abs(mu))
+        floor = atol * min(1.0, 1.0 / unit)
+        largest = max(np.abs(z[0]).max(), np.abs(z[1]).max())
+        weight0 = rtol * (abs(lam) / unit) + floor
+        weight1 = rtol * (abs(mu) / unit) + floor
+        weight_excess = rtol * ((abs(delta) + _ROUNDED * largest) / unit) + floor
+
+    renew = True
+    last = inf
+    while_left = _MOST_ITERATIONS
+    while True:
+        if while_left == 0:
+            return inf
+        while_left -= 1
+        for i in range(STAGES):
+            at = moved(mode, lam, delta, mu, z[0, i], z[1, i], NODES[i] * h)
+            f0, f1 = slopes(mode, at[0], at[1], at[2], square)
+            if not abs(f0) + abs(f1) < inf:
+                return inf
+            f[0, i], f[1, i] = f0, f1
+            if renew:
+                jacobian[0, i], jacobian[1, i], jacobian[2, i], jacobian[3, i] = slopes_by_state(
+                    mode, at[0], at[1], at[2], f0, f1, square
+                )
+        counts[0] += STAGES
+        if renew:
+            counts[1] += STAGES
+            for i in range(STAGES):
+                for j in range(STAGES):
+                    part = -h * INTEGRAL[i, j]
+                    for k in range(unknowns):
+                        for m in range(unknowns):
+                            work[unknowns * i + k, unknowns * j + m] = part * jacobian[2 * k + m, j]
+            for i in range(n):
+                work[i, i] += 1.0
+            if not factor(work, pivots, n):
+                return inf
+        for i in range(STAGES):
+            for k in range(unknowns):
+                total = 0.0
+                for j in range(STAGES):
+                    total += INTEGRAL[i, j] * f[k, j]
+                right[unknowns * i + k] = h * total - z[k, i]
+        solve(work, pivots, right, n)
+        size = 0.0
+        for i in range(STAGES):
+            u = right[unknowns * i]
+            v = right[unknowns * i + 1] if mode == IN_TIME else 0.0
+            z[0, i] += u
+            z[1, i] += v
+            # to first order, so that slopes and increments belong together
+            f[0, i] += jacobian[0, i] * u + jacobian[1, i] * v
+            f[1, i] += jacobian[2, i] * u + jacobian[3, i] * v
+            part = _size(u / unit, v / unit, weight0, weight1, weight_excess)
+            size = max(size, part) if part < inf else inf
+        rate = size / last
+        if not (size < inf and rate < 2.0):
+            return inf
+        if size <= _DONE or (rate < 1.0 and size * rate <= _LEFT * (1.0 - rate) and last < inf):
+            break
+        renew = rate > _CONTRACTS
+        last = size
+
+    for i in range(STAGES):
+        rows[0, i] = z[0, i] / NODES[i]
+        if mode == IN_TIME:
+            rows[1, i] = z[1, i] / NODES[i]
+        else:
+            total = 0.0
+            for j in range(STAGES):
+                total += INTEGRAL[i, j] * f[1, j]
+            rows[1, i] = h * total / NODES[i]
+
+    error = 0.0
+    for middle in range(2):
+        place, short = 0.0, MISSED_AT_START * h
+        f0, f1 = first0, first1
+        elapsed = short * first1
+        if middle:
+            place, short = MIDDLE, MISSED_AT_MIDDLE * h
+            at0, at1 = place * interpolated(rows[0], place), place * interpolated(rows[1], place)
+            at = moved(mode, lam, delta, mu, at0, at1, place * h)
+            f0, f1 = slopes(mode, at[0], at[1], at[2], square)
+            counts[0] += 1
+            elapsed = at1
+            half = STAGES // 2
+            j00, j01, j10, j11 = (
+                jacobian[0, half], jacobian[1, half], jacobian[2, half], jacobian[3, half]
+            )  # fmt: skip
+        u = short * (interpolated(f[0], place) - f0)
+        v = short * (interpolated(f[1], place) - f1)
+        if mode == IN_SCALE:
+            # a stiff coordinate forgets what its slope missed
+            error = max(error, abs(u) / (1.0 + short * max(0.0, -j00)) / weight0)
+            part = abs(v) / (time + elapsed) / rtol
+        else:
+            u, v = u / unit, v / unit
+            part = _size(u, v, weight0, weight1, weight_excess)
+            m00, m01, m10, m11 = 1 - short * j00, -short * j01, -short * j10, 1 - short * j11
+            if m00 + m11 >= 2.0:
+                u, v = m11 * u - m01 * v, m00 * v - m10 * u
+                determinant = abs(m00 * m11 - m01 * m10)
+                part = min(part, _size(u, v, weight0, weight1, weight_excess) / determinant)
+        error = max(error, part) if part < inf else inf
+    return error
+
+
+@kernel
+def _size(u: float, v: float, weight0: float, weight1: float, weight_excess: float) -> float:
+    """Largest of the errors of two coordinates and of their difference in units of the weights."""
+    return max(abs(u) / weight0, abs(v) / weight1, abs(u - v) / weight_excess)
