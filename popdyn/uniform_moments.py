@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 from popdyn.legendre import legendre_rule
-from popdyn.weight_transform import facing_up
+from popdyn.weight_transform import Facing, facing_up
 
-__all__ = ["uniform_moments"]
+__all__ = ["example_averages", "label_rows", "narrow_rule", "unit_uniform_moments"]
 
 # --- one example ----------------------------------------------------------------------------------
 
 # Above it an end is seen as infinitely far: exp(-exp(3.7)) = 3e-18.
 _PASSED = 3.7
-_UNSEEN = -120.0  # below it an end counts for nothing: 7e-53
+_UNSEEN = -700.0  # below it an end counts for nothing: 1e-304
 _TERMS = 120  # of the series: at tau = exp(3.7) the rest is 1e-22
 _ROUNDING = 1e-17
 _HARMONIC = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1.0, _TERMS))))
@@ -71,7 +71,7 @@ def _end(t: float) -> tuple[float, float, float, float, float]:
 
 
 @kernel
-def _example(
+def example_averages(
     y: float, step: float, mu: float, labels: NDArray[float64], nodes: NDArray[float64]
 ) -> tuple[float, float, float, float]:
     """`phi`, `log phi`, and the averages of `d u w e^(-u w)` and its square at `y + step`.
@@ -147,7 +147,7 @@ _NARROWEST, _WIDE = 2.0, 8.0
 # All ends lie so far above a wide panel, and where n examples see an end n / (2 mu) times as early,
 # by the logarithm of that further. exp(-2 * 5.3) = 2e-5.
 _DISTANT = 5.3
-_INVISIBLE = 40.0  # any panel may end so far below an end: exp(-40) = 4e-18
+_INVISIBLE = 35.0  # so far below that, any panel may: exp(-35) = 6e-16
 # Between the ends phi^n falls nearly like an exponential. A panel may take in as much of it as is
 # already behind: a fall by exp(-q) is integrated to exp(q) 1e-16 up to q = 40.
 _GROWTH = 2.0
@@ -174,10 +174,11 @@ def _panel_width(
         for i in range(labels.shape[0]):
             for end in (_TOP, _BOTTOM):
                 first = y + labels[i, end]
-                if first < _PASSED and first + width > -_INVISIBLE:
-                    smooth = smooth and width <= _WIDE and first + width <= distant
+                last = first + width
+                if first < _PASSED and last > distant - _INVISIBLE:
+                    smooth = smooth and width <= _WIDE and last <= distant
         if smooth:
-            fallen = -_example(y, width, mu, labels, nodes)[1]
+            fallen = -example_averages(y, width, mu, labels, nodes)[1]
             if fallen <= -_GROWTH * log_phi + _FALL / most:
                 break
         width *= 0.5
@@ -201,7 +202,7 @@ def _integrals(
     while y < end and (fewest - 1.0) * log_phi > _LOWEST_POWER:
         width = _panel_width(y, 2.0 * width, log_phi, most, mu, labels, nodes)
         for i in range(panel_nodes.shape[1]):
-            phi, log_phi, a1, a2 = _example(y, width * panel_nodes[0, i], mu, labels, nodes)
+            phi, log_phi, a1, a2 = example_averages(y, width * panel_nodes[0, i], mu, labels, nodes)
             weight = width * panel_nodes[1, i]
             for j in range(sizes.size):
                 n = sizes[j]
@@ -211,12 +212,12 @@ def _integrals(
                     moments[0, j] += power * a1
                     moments[1, j] += power * (a2 + (n - 1.0) * a1 * a1 / phi)
         y += width
-        log_phi = _example(y, 0.0, mu, labels, nodes)[1]
+        log_phi = example_averages(y, 0.0, mu, labels, nodes)[1]
         n_panels += 1
     return moments, n_panels
 
 
-def uniform_moments(
+def unit_uniform_moments(
     lam: float, delta: float, mu: float, s: float, r: float, sizes: NDArray[float64]
 ) -> tuple[NDArray[float64], int]:
     """Bias and mean square error for each context size, shape `(2, sizes)`, and the panels taken.
@@ -226,24 +227,23 @@ def uniform_moments(
     examples.
     """
     up = facing_up(lam, delta, mu, s, r, float(sizes.max()))
-    base = up.highest - up.mu * up.r
-    labels = np.array(
-        [
-            [0.0, -up.mu * up.s, 0.0, 0.0, -up.s],
-            [up.highest, base, base, up.r, 0.0],
-        ]
-    )
-    labels = labels[labels[:, _GAP_TOP] > labels[:, _GAP_BOTTOM]]
+    labels = label_rows(up)
     # Panels begin at whole numbers, which are exact beside any scale.
     start = float(np.floor(-up.reach - labels[:, _TOP].max()))
-    moments, n_panels = _integrals(
-        start, up.mu, labels, _unit_rule(_NARROW_ORDER), _unit_rule(_ORDER), sizes
-    )
+    rules = narrow_rule(), 0.5 * np.array(legendre_rule(_ORDER))
+    moments, n_panels = _integrals(start, up.mu, labels, *rules, sizes)
     if mu < 0.0:
         moments[0] *= -1.0
     return moments, n_panels
 
 
-def _unit_rule(order: int) -> NDArray[float64]:
-    """Gauss-Legendre nodes and weights on `[0, 1]`, shape `(2, order)`."""
-    return 0.5 * np.array(legendre_rule(order))
+def label_rows(up: Facing) -> NDArray[float64]:
+    """What `example_averages` reads of the features of each label that has any."""
+    base = up.highest - up.mu * up.r
+    rows = [(0.0, -up.mu * up.s, 0.0, 0.0, -up.s), (up.highest, base, base, up.r, 0.0)]
+    return np.array([row for row in rows if row[_GAP_TOP] > row[_GAP_BOTTOM]])
+
+
+def narrow_rule() -> NDArray[float64]:
+    """Distances from the upper end of a label of length 1, and weights, `(2, nodes)`."""
+    return 0.5 * np.array(legendre_rule(_NARROW_ORDER))

@@ -91,24 +91,24 @@ def test_small_contexts_agree_with_the_definition(lam, mu, alpha, n, density):
 
 # --- two examples at any scale, from integrals over their distance --------------------------------
 
-TWO_TOLERANCE = {5.0: 1e-14, 300.0: 1e-14, 1e4: 1e-12}  # measured 2e-15, 3e-15, 1.2e-13
+TWO_TOLERANCE = 1e-14  # measured 2.5e-15
 
 
-@pytest.mark.parametrize("mu", TWO_TOLERANCE)
+@pytest.mark.parametrize("mu", [5.0, 300.0, 1e4, 1e5])
 @pytest.mark.parametrize("excess", [-4.0, 0.0, 3.0, 60.0])
 @pytest.mark.parametrize("alpha", [-1.0, -1 + 2.0**-13, 0.25, 1 - 2.0**-13, 1.0])
 def test_two_examples_agree_with_one_dimensional_integrals(mu, excess, alpha):
     head = Head.from_excess(excess, mu)
     exact = float(mean_square_error(head.label_score, mu, alpha))
     moments = context_moments(head, alpha, 2)
-    assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE[mu]
+    assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE
 
 
 @pytest.mark.parametrize("lam", [-1e300, -400.0, -3.0, 0.0, 17.0, 1e300])
 def test_any_label_score_agrees_with_one_dimensional_integrals(lam):
     exact = float(mean_square_error(lam, 30.0, 0.25))
     moments = context_moments(Head.from_scores(lam, 30.0), 0.25, 2)
-    assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE[300.0]
+    assert abs(moments.mean_square_error / exact - 1) < TWO_TOLERANCE
 
 
 # --- the recipe once more, plainly, in long double ------------------------------------------------
