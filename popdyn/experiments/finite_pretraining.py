@@ -193,6 +193,7 @@ def pretrained(cell: CorpusCell) -> CellResult:
         rule.step_budget,
         until_scale=rule.stopping_scale,
         record=cell.n_points,
+        method="jumps",
     )
     steps = np.rint(path.t / cell.step_size).astype(int64)
     followed = gradient_descent(population, start, cell.step_size, path.n_steps, record=steps)
