@@ -1,11 +1,11 @@
 """Risk of drawn tasks with drawn contexts, by the definition of the predictor (MODEL §6)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy import float64, int64
+from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
@@ -72,12 +72,12 @@ class CorpusRisk:
 
     def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
         """Risk and gradient in one pass, shapes `(...)` and `(..., 2)`."""
-        found = _at_each_scale(corpus_gradients, self.tasks, self._exact_scores(head))
+        found = _sorted_by_scale(corpus_gradients, self.tasks, self._exact_scores(head))
         return found[:, 0].reshape(head.shape)[()], found[:, 1:].reshape(*head.shape, 2)
 
     def hessian(self, head: Head) -> NDArray[float64]:
         """Hessian by (label score, scale), shape `(..., 2, 2)`."""
-        found = _at_each_scale(corpus_hessians, self.tasks, self._exact_scores(head))
+        found = _sorted_by_scale(corpus_hessians, self.tasks, self._exact_scores(head))
         return found[:, [0, 1, 1, 2]].reshape(*head.shape, 2, 2)
 
     @cached_property
@@ -105,21 +105,11 @@ class CorpusRisk:
         return np.ravel(head.excess), np.full(mu.size, 2.0 * width), mu
 
 
-def _at_each_scale(
+def _sorted_by_scale(
     kernel: Callable[..., NDArray[float64]], tasks: Tasks, rows: _Rows
 ) -> NDArray[float64]:
-    """What a kernel finds for each row, called once for all rows of one scale."""
-    scores, bases, scales = rows
-    found = np.empty((scales.size, 3))
-    for mu, same in _groups(scales):
-        found[same] = kernel(tasks, scores[same], bases[same], mu)
+    """What a kernel finds for each row, which is quick where rows of one scale are neighbours."""
+    order = np.argsort(rows[2], kind="stable")
+    found = np.empty((order.size, 3))
+    found[order] = kernel(tasks, *(row[order] for row in rows))
     return found
-
-
-def _groups(scales: NDArray[float64]) -> Iterator[tuple[float, NDArray[int64]]]:
-    """Each scale, and which of the rows have it."""
-    order = np.argsort(scales, kind="stable")
-    borders = np.flatnonzero(np.diff(scales[order])) + 1
-    for same in np.split(order, borders):
-        if same.size:
-            yield float(scales[same[0]]), same

@@ -322,22 +322,35 @@ def corpus_gradient(
 
 
 @kernel
+def _end_of_scale(scales: NDArray[float64], first: int) -> int:
+    """Where the scale `scales[first]` ends."""
+    stop = first
+    while stop < scales.size and scales[stop] == scales[first]:
+        stop += 1
+    return stop
+
+
+@kernel
 def corpus_gradients(
-    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], mu: float
+    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], scales: NDArray[float64]
 ) -> NDArray[float64]:
-    """`corpus_gradient` at many label scores of one scale, shape `(k, 3)`."""
+    """`corpus_gradient` at many heads, shape `(k, 3)`: quick where neighbours share their scale."""
     n_tasks = tasks[2].size
-    n_first = _first_look(tasks[0][0], tasks[1][0], mu)
     kept = np.empty((_ROWS, 2 * min(n_tasks, _BLOCK)))
-    found = np.zeros((scores.size, 3))
-    for start in range(0, n_tasks, _BLOCK):
-        count = _weigh(tasks, start, mu, n_first, False, kept)
-        for i in range(scores.size):
-            value, d_lam, d_mu = _gradient(tasks, start, kept, count, scores[i], bases[i], mu)
-            found[i, 0] += value
-            found[i, 1] += d_lam
-            found[i, 2] += d_mu
-    for i in range(scores.size):
+    found = np.zeros((scales.size, 3))
+    first = 0
+    while first < scales.size:
+        mu, stop = scales[first], _end_of_scale(scales, first)
+        n_first = _first_look(tasks[0][0], tasks[1][0], mu)
+        for start in range(0, n_tasks, _BLOCK):
+            count = _weigh(tasks, start, mu, n_first, False, kept)
+            for i in range(first, stop):
+                value, d_lam, d_mu = _gradient(tasks, start, kept, count, scores[i], bases[i], mu)
+                found[i, 0] += value
+                found[i, 1] += d_lam
+                found[i, 2] += d_mu
+        first = stop
+    for i in range(scales.size):
         found[i, 0] /= n_tasks
         found[i, 1] = 2.0 * found[i, 1] / n_tasks
         found[i, 2] = 2.0 * found[i, 2] / n_tasks
@@ -346,18 +359,22 @@ def corpus_gradients(
 
 @kernel
 def corpus_hessians(
-    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], mu: float
+    tasks: Tasks, scores: NDArray[float64], bases: NDArray[float64], scales: NDArray[float64]
 ) -> NDArray[float64]:
     """Entries lam lam, lam mu and mu mu of the Hessians there, shape `(k, 3)`."""
     n_tasks = tasks[2].size
-    n_first = _first_look(tasks[0][0], tasks[1][0], mu)
     kept = np.empty((_ROWS, 2 * min(n_tasks, _BLOCK)))
-    found = np.zeros((scores.size, 3))
-    for start in range(0, n_tasks, _BLOCK):
-        count = _weigh(tasks, start, mu, n_first, True, kept)
-        for i in range(scores.size):
-            lam_lam, lam_mu, mu_mu = _hessian(tasks, start, kept, count, scores[i], bases[i], mu)
-            found[i, 0] += lam_lam
-            found[i, 1] += lam_mu
-            found[i, 2] += mu_mu
+    found = np.zeros((scales.size, 3))
+    first = 0
+    while first < scales.size:
+        mu, stop = scales[first], _end_of_scale(scales, first)
+        n_first = _first_look(tasks[0][0], tasks[1][0], mu)
+        for start in range(0, n_tasks, _BLOCK):
+            count = _weigh(tasks, start, mu, n_first, True, kept)
+            for i in range(first, stop):
+                entries = _hessian(tasks, start, kept, count, scores[i], bases[i], mu)
+                found[i, 0] += entries[0]
+                found[i, 1] += entries[1]
+                found[i, 2] += entries[2]
+        first = stop
     return 2.0 * found / n_tasks

@@ -10,7 +10,7 @@ from typing import Any, cast
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["bits_of", "double_of", "fused", "plus"]
+__all__ = ["bits_of", "double_of", "fused", "plus", "times"]
 
 
 def _fused(_: Any, a: Any, b: Any, c: Any) -> Any:
