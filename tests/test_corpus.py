@@ -94,6 +94,20 @@ def test_the_order_of_tied_examples_does_not_matter():
     )
 
 
+@pytest.mark.parametrize("presorted", [False, True])
+@pytest.mark.parametrize("levels", [2, 5, 10**6])
+def test_examples_stand_in_the_order_of_feature_and_label(levels, presorted):
+    rng = np.random.default_rng(levels)
+    features = rng.integers(-levels, levels + 1, (40, 30)) / levels
+    labels = rng.choice([-1, 1], (40, 30))
+    if presorted:
+        features = np.sort(features, axis=1)
+    mine = Corpus.from_arrays(features, labels, np.zeros(40))
+    for i in range(40):
+        examples = sorted(zip(features[i].tolist(), labels[i].tolist(), strict=True))
+        assert list(zip(mine.features[i], mine.labels[i], strict=True)) == examples
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
