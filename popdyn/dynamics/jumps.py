@@ -160,11 +160,10 @@ class Jumps:
 
     def _pays(self, step: NDArray[float64], state: State, left: int, level: float) -> bool:
         """Whether as many steps lie ahead, of the run and of a patch, as the patch has nodes."""
-        if left < NODES:
-            return False
-        to_level = (level - state[2]) / step[1] if step[1] > 0.0 else np.inf
         return bool(
-            NODES * abs(step[1]) <= self.surrogate.reach * abs(state[2]) and to_level >= NODES
+            left >= NODES
+            and NODES * abs(step[1]) <= self.surrogate.reach * abs(state[2])
+            and NODES * max(step[1], 0.0) <= level - state[2]
         )
 
     def _led(self, shadow: NDArray[float64], n_steps: int) -> bool:

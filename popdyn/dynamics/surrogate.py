@@ -63,7 +63,8 @@ class Surrogate:
         along = -np.sign(slope[1] * scale)
         unit = excess_unit(excess, scale, self.risk.half_width)
         steep = _STEEPEST * _HALF_WIDTHS[1] * unit
-        slant = float(np.clip(scale * slope[0] / slope[1], -steep, steep)) if along else 0.0
+        with np.errstate(over="ignore"):  # where the scale rests
+            slant = float(np.clip(scale * slope[0] / slope[1], -steep, steep)) if along else 0.0
         half_log, half_excess = _HALF_WIDTHS[0], _HALF_WIDTHS[1] * unit
         for _ in range(_HALVINGS + 1):
             log_scale = float(np.log(abs(scale)) + along * _AHEAD * half_log)
