@@ -23,9 +23,9 @@ def outer(x):
 
 @pytest.fixture
 def package(tmp_path):
-    """A small package with a kernel that calls a kernel of another file."""
-    folder = tmp_path / "smallpackage"
-    folder.mkdir()
+    """A small package with a kernel that calls a kernel of another file, in a folder of any name."""
+    folder = tmp_path / "a folder é 数" / "smallpackage"
+    folder.mkdir(parents=True)
     shutil.copy(compiled.__file__, folder / "compiled.py")
     (folder / "__init__.py").touch()
     (folder / "outer.py").write_text(OUTER.format(package=folder.name))
