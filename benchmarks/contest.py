@@ -109,8 +109,8 @@ def compete(section: Section, quick: bool, seconds: float, say: Callable[[str], 
         entered = [way for way in section.ways if way.cases is None or case.name in way.cases]
         works: dict[str, Work] = {}
         checked: dict[str, dict[str, Any]] = {}
+        say(f"{section.name}: {case.name}")
         for way in entered:
-            say(f"{section.name}, {case.name}: {way.name}")
             checked[way.name] = _checked(section, case, way, works)
         times = dict(zip(works, interleaved(list(works.values()), seconds), strict=True))
         for way in entered:
