@@ -23,7 +23,7 @@ def outer(x):
 
 @pytest.fixture
 def package(tmp_path):
-    """A small package with a kernel that calls a kernel of another file, in a folder of any name."""
+    """A small package, in a folder of any name, with a kernel that calls one of another file."""
     folder = tmp_path / "a folder é 数" / "smallpackage"
     folder.mkdir(parents=True)
     shutil.copy(compiled.__file__, folder / "compiled.py")
