@@ -48,7 +48,7 @@ def add_to(commands: Commands) -> None:
         nargs=2,
         metavar=("N", "M"),
         help="numbers of ratios, evenly spaced, and of scales, evenly spaced in the logarithm "
-        "(default 25 and 19)",
+        "(default 81 and 61)",
     )
     parser.add_argument(
         "--half-width", type=number, metavar="W", default=1.0, help="l of [-l, l] (default 1)"

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import solve_ivp
 
 from popdyn.asymptotics import saddle_eigenvalues
 from popdyn.coordinates import Head
-from popdyn.dynamics.flow import gradient_flow
 from popdyn.risk.closed_form import ClosedFormRisk
 
 __all__ = ["separatrix"]
@@ -14,16 +14,16 @@ __all__ = ["separatrix"]
 # Of mu l, below which the separatrix is taken for a straight line: the flow is odd, so what that
 # leaves out is of the square of it.
 _STRAIGHT = 1e-7
-_END = 1e300  # time enough for any scale: the last level ends the run
+_TOLERANCE = 1e-12  # of the ratio in a step
 
 
 def separatrix(scale: ArrayLike, half_width: float = 1.0) -> Head:
     """Heads whose population flow ends in the origin, one for each positive scale (MODEL §5).
 
     They are the stable manifold of the saddle. Starts of the same scale with a larger label score
-    end at the upright head, those with a smaller one at the reflected head. The origin is left
-    against the flow, whereby errors shrink: to 1e-9 of the label score, measured by bisection
-    between the two ends for `mu l` from 0.001 to 30.
+    end at the upright head, those with a smaller one at the reflected head. The curve is followed
+    against the flow, out of the origin, whereby errors shrink: to 1.5e-10 of the label score, by
+    bisection between the two ends for `mu l` from 1e-8 to 100 and half widths 0.3, 1 and 4.
 
     Parameters
     ----------
@@ -49,47 +49,28 @@ def separatrix(scale: ArrayLike, half_width: float = 1.0) -> Head:
     mu = np.asarray(scale, dtype=float64)
     if not ((mu > 0) & np.isfinite(mu)).all():
         raise ValueError(f"scale must be positive and finite, got {scale!r}")
-    uphill = _Uphill(half_width)
+    risk = ClosedFormRisk(half_width)
     low, high = saddle_eigenvalues(half_width)
     # (x, 1) with a positive eigenvalue: the Hessian is [[0, -a], [-a, b]], and a^2 = -low high.
     slope = -np.sqrt(-low * high) / high
     first = _STRAIGHT / half_width
-    levels = np.unique(mu[mu > first])
-    label_score = slope * mu
-    if levels.size:
-        path = gradient_flow(
-            uphill,
-            Head.from_scores(slope * first, first, half_width),
-            _END,
-            scale_levels=levels.tolist(),
-            callback=lambda _, head: head.scale >= levels[-1],
-        )
-        found = np.array([hit.head.label_score for hit in path.hits])
-        label_score = np.where(
-            mu > first, found[np.searchsorted(levels, mu) % len(levels)], label_score
-        )
-    return Head.from_scores(label_score, mu, half_width)
+    levels, places = np.unique(np.maximum(mu, first), return_inverse=True)
 
+    def bend(log_scale: float, ratio: NDArray[float64]) -> NDArray[float64]:
+        at = np.exp(log_scale)
+        by_label_score, by_scale = risk.gradient(Head.from_scores(ratio[0] * at, at, half_width))
+        return np.array([by_label_score / by_scale - ratio[0]])
 
-class _Uphill:
-    """Minus the population risk: its flow is the population's, backwards in time."""
-
-    def __init__(self, half_width: float) -> None:
-        self._risk = ClosedFormRisk(half_width)
-
-    @property
-    def half_width(self) -> float:
-        return self._risk.half_width
-
-    def value(self, head: Head) -> NDArray[float64]:
-        return -self._risk.value(head)
-
-    def gradient(self, head: Head) -> NDArray[float64]:
-        return -self._risk.gradient(head)
-
-    def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
-        value, gradient = self._risk.value_and_gradient(head)
-        return -value, -gradient
-
-    def hessian(self, head: Head) -> NDArray[float64]:
-        return -self._risk.hessian(head)
+    path = solve_ivp(
+        bend,
+        (np.log(first) - 1.0, np.log(levels[-1])),
+        [slope],
+        method="LSODA",
+        t_eval=np.log(levels),
+        rtol=_TOLERANCE,
+        atol=_TOLERANCE,
+    )
+    if not path.success:
+        raise RuntimeError(f"the separatrix was lost: {path.message}")
+    ratio = path.y[0][places].reshape(mu.shape)
+    return Head.from_scores(ratio * mu, mu, half_width)

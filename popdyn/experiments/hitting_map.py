@@ -41,13 +41,13 @@ class Config:
     level: float = 3.0
     ratios: tuple[float, float] = (-1.0, 3.0)
     scales: tuple[float, float] = (0.001, 3.0)
-    n_ratios: int = 25
-    n_scales: int = 19
+    n_ratios: int = 81
+    n_scales: int = 61
     half_width: float = 1.0
 
     @classmethod
     def paper(cls) -> "Config":
-        """25 ratios by 19 scales."""
+        """81 ratios by 61 scales."""
         return cls()
 
     @classmethod

@@ -13,7 +13,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.archive import PathLike
-from popdyn.asymptotics import tube_limit
+from popdyn.asymptotics import escape_time, time_at
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.dynamics.saddle import separatrix
@@ -24,8 +24,9 @@ __all__ = ["Config", "Result", "findings", "run"]
 
 _POINTS = 200  # of the separatrix
 _NEARBY = 0.03  # of the label score, from the separatrix to the starts beside it
-# Where a path is followed no further, in the tube for good: 1/(mu l), and distance from `c*`.
-_LOWEST, _CLOSE = 0.02, 0.1
+# Paths are followed for as long as the law takes to this 1/(mu l) and an escape from this radius,
+# in units of 1/l, with room for what starts far from the tube.
+_LOWEST, _NEAREST, _ROOM = 0.02, 1e-6, 4.0
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class Config:
 
     tubes: tuple[float, float] = (-8.0, 4.0)
     top: float = 1.0
-    n_side: int = 10
+    n_side: int = 14
     n_top: int = 13
     half_width: float = 1.0
 
     @classmethod
     def paper(cls) -> "Config":
-        """35 paths."""
+        """43 paths."""
         return cls()
 
     @classmethod
@@ -128,13 +129,10 @@ def run(
 
 def _path(start: Head) -> tuple[NDArray[float64], NDArray[float64], bool]:
     """Tube coordinates and inverse scales of one flow, and whether it ends upright."""
-    width, limit = start.half_width, tube_limit(start.half_width)
-
-    def settled(_: float, head: Head) -> bool:
-        end = head if head.scale > 0 else head.reflected
-        return bool(end.scale * width > 1.0 / _LOWEST and abs(end.tube - limit) < _CLOSE)
-
-    flow = gradient_flow(ClosedFormRisk(width), start, 1e300, callback=settled)
+    width = start.half_width
+    end = _ROOM * float(time_at(1.0 / (_LOWEST * width), width, order=0))
+    end += float(escape_time(_NEAREST / width, width))
+    flow = gradient_flow(ClosedFormRisk(width), start, end)
     with np.errstate(divide="ignore"):
         inverse = 1.0 / flow.scale
     return flow.tube, inverse, bool(flow.stop_head.scale > 0)

@@ -64,12 +64,14 @@ def _draw_arrow(axes: Axes, result: Result, index: int) -> None:
     left, right, top = result.window
     x = (result.tubes[index] - left) / (right - left)
     y = result.inverse_scales[index] / top
-    seen = np.flatnonzero((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1))
-    if seen.size < 2:
+    inside = (x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)
+    # Where a path leaves the window it has a gap, in which no arrow belongs.
+    pieces = np.where(inside[1:] & inside[:-1], np.hypot(np.diff(x), np.diff(y)), 0.0)
+    length = np.cumsum(pieces)
+    if not length[-1] > 0:
         return
-    length = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x[seen]), np.diff(y[seen])))])
-    middle = min(int(np.searchsorted(length, length[-1] / 2)), seen.size - 1)
-    tail, tip = seen[max(middle - 1, 0)], seen[middle]
+    tail = int(np.searchsorted(length, length[-1] / 2))
+    tip = tail + 1
     axes.annotate(
         "",
         (result.tubes[index, tip], result.inverse_scales[index, tip]),
