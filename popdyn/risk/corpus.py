@@ -27,11 +27,12 @@ class CorpusRisk:
     Labels may contradict the thresholds, and a label may be missing from a task.
 
     Measured against the definition in extended precision, at scales from 0 to 1e5 of either sign,
-    with 1 to 1500 examples a task: value 1e-15, gradient and Hessian 1e-13, of the sum of absolute
+    with 1 to 1500 examples a task: value 1e-15, gradient and Hessian 1e-14, of the sum of absolute
     contributions (of tasks; of examples for the third moments in the Hessian). Only where the two
     groups of a task with contradicting labels happen to have one mean, 1e-16 of the means is left
-    in their difference. A million examples take 3 to 5 ms at `mu l = 10`, 1.5 ms at 100, 0.5 ms at
-    1000; the Hessian half as long again.
+    in their difference. With 512-bit vectors, 1000 tasks of 1000 examples take 0.65 ms at
+    `mu l = 10`, 0.33 ms at 100, 0.11 ms at 1000, and the Hessian twice as long. Heads of one scale
+    share the pass over the examples: each of them but the first takes 3 ns a task.
 
     Attributes
     ----------
