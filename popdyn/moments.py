@@ -9,8 +9,9 @@ features with clean labels the averages have closed forms, and few panels in `y`
 law they are tabulated, and the plain trapezoid rule does the rest.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import float64
@@ -100,13 +101,10 @@ def context_moments(
     >>> print(moments.root_mean_square.round(5))
     [0.29757 0.04032 0.03126]
     """
-    cells = _cells(head, threshold, n_examples, design)
+    cells = context_cells(head, threshold, n_examples, design)
     moments = np.empty((2, cells.sizes.size))
-    order = np.argsort(cells.pair, kind="stable")
-    starts = np.flatnonzero(np.diff(cells.pair[order], prepend=-1))
-    for cell in np.split(order, starts)[1:]:
-        lam, delta, mu, s, r = cells.units[:, cells.pair[cell[0]]]
-        moments[:, cell] = unit_moments(lam, delta, mu, s, r, cells.sizes[cell], cells.design)
+    for units, of_pair in cells.pairs():
+        moments[:, of_pair] = unit_moments(*units, cells.sizes[of_pair], cells.design)
     width = head.half_width
     return ContextMoments(
         (width * moments[0]).reshape(cells.shape),
@@ -165,20 +163,31 @@ def _integrals(
     return moments
 
 
-class _Cells(NamedTuple):
+_Units: TypeAlias = tuple[float, float, float, float, float]
+
+
+class ContextCells(NamedTuple):
     """Checked arguments, flat: every cell has a context size and a pair of head and threshold."""
 
     design: Design
     shape: tuple[int, ...]
-    pair_shape: tuple[int, ...]
     sizes: NDArray[float64]  # (cells,)
     pair: NDArray[np.int64]  # (cells,)
     units: NDArray[float64]  # (5, pairs): lam, delta, mu l, s / l, r / l
 
+    def pairs(self) -> Iterator[tuple[_Units, NDArray[np.int64]]]:
+        """Each pair that has cells, as a row of `units`, and these cells."""
+        order = np.argsort(self.pair, kind="stable")
+        starts = np.flatnonzero(np.diff(self.pair[order], prepend=-1))
+        for cells in np.split(order, starts)[1:]:
+            lam, delta, mu, s, r = self.units[:, self.pair[cells[0]]].tolist()
+            yield (lam, delta, mu, s, r), cells
 
-def _cells(
+
+def context_cells(
     head: Head, threshold: ArrayLike, n_examples: ArrayLike, design: Design | None
-) -> _Cells:
+) -> ContextCells:
+    """Arguments of `context_moments`, with the errors that it raises."""
     require_head(head)
     width = head.half_width
     design = Design(width) if design is None else design
@@ -204,10 +213,9 @@ def _cells(
     lam, delta, mu = require_moderate(head)
     pairs = np.broadcast_arrays(lam, delta, mu, (alpha + width) / width, (width - alpha) / width)
     index = np.arange(pairs[0].size).reshape(pair_shape)
-    return _Cells(
+    return ContextCells(
         design,
         shape,
-        pair_shape,
         np.broadcast_to(sizes, shape).ravel(),
         np.broadcast_to(index, shape).ravel(),
         np.array([column.ravel() for column in pairs]),
