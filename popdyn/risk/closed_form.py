@@ -27,9 +27,9 @@ __all__ = ["ClosedFormRisk"]
 _LARGE_SCALE = 2.0
 # and from here on where it is thin.
 _MODERATE_SCALE = 1.5
-# The layer is wide where the label score or the excess is below `0.9 - 0.32 scale` (0.42 at least):
+# The layer is wide where the label score or the excess is below `1.05 - 0.35 scale`, at least 0.42:
 # there a Gauss rule of fixed order resolves it, elsewhere separating it by hand loses few digits.
-_THIN, _THIN_SLOPE, _THIN_LEAST = 0.9, 0.32, 0.42
+_THIN, _THIN_SLOPE, _THIN_LEAST = 1.05, 0.35, 0.42
 # Up to here the Gauss rule averages changes since the origin, whose gradient is 0.
 _ORIGIN_SCALE = 1.0
 # Below this ratio the risk is near 4/3, and the form in y gives it without cancellation; the one

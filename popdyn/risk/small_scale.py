@@ -157,7 +157,7 @@ def risk_at_small_scale(label_score: float, excess: float, mu: float) -> tuple[f
     product = 4.0 * exp(-lam - delta) / (expm1(-2.0 * lam) * expm1(-2.0 * delta))
     nu0_lam = -shc * product
     a_lam = -product * (shc_1 + (1.0 + w) * shc)
-    mean = phi / eps - 1.0  # F at both ends
+    mean = (phi - eps) / eps  # F at both ends
     u0, u1 = mu * nu0, mu * nu1
     j0, j0_1, k0, k0_1, p0 = _antiderivatives(u0)
     j1, j1_1, k1, k1_1, p1 = _antiderivatives(u1)

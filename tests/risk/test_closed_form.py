@@ -8,15 +8,23 @@ import numpy as np
 import pytest
 
 from popdyn import ArbitraryPrecisionRisk, ClosedFormRisk, Head
+from popdyn.risk.closed_form import _fill_hessian, _fill_risk
 from popdyn.risk.form_in_y import hessian_in_y, risk_in_y
 from popdyn.risk.form_in_z import hessian_in_z, risk_in_z
 from popdyn.risk.near_origin import (
+    _NODES,
+    _WEIGHTS,
     hessian_at_moderate_scale,
     hessian_near_origin,
     risk_at_moderate_scale,
     risk_near_origin,
 )
-from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
+from popdyn.risk.small_scale import (
+    _antiderivatives,
+    _second_derivatives,
+    hessian_at_small_scale,
+    risk_at_small_scale,
+)
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 MAKERS = {
@@ -192,13 +200,13 @@ FORMULAS = {
 
 
 def thin(mu):
-    return max(0.9 - 0.32 * abs(mu), 0.42)
+    return max(1.05 - 0.35 * abs(mu), 0.42)
 
 
 BORDERS = {
     "near origin, moderate scale": (
         ("near origin", "moderate scale", 1),
-        [(lam, 1.0) for lam in np.linspace(-0.58, 1.58, 20)],
+        [(lam, 1.0) for lam in np.linspace(-0.7, 1.7, 20)],
     ),
     "near origin, small scale, positive": (
         ("near origin", "small scale", 1),
@@ -234,11 +242,11 @@ BORDERS = {
     ),
     "small scale, in z": (
         ("small scale", "in z", 1),
-        [(lam, 1.5) for lam in np.linspace(1.92, 20, 20)],
+        [(lam, 1.5) for lam in np.linspace(2.025, 20, 20)],
     ),
     "small scale, in y": (
         ("small scale", "in y", -1),
-        [(lam, -1.5) for lam in np.linspace(0.42, 20, 20)],
+        [(lam, -1.5) for lam in np.linspace(0.525, 20, 20)],
     ),
     "in y, in z": (
         ("in y", "in z", 1),
@@ -267,6 +275,46 @@ def test_heads_on_both_sides_of_a_border_are_right(border, step):
         head = Head.from_scores(lam * (1 + step), mu * (1 - step))
         found = errors(components(ClosedFormRisk(), head), high_precision(head), 1.0)
         assert np.less(found, ACCURACY).all(), head
+
+
+@pytest.mark.parametrize("degree", range(0, 2 * _NODES.size, 7))
+def test_the_gauss_rule_is_rounded_once(degree):
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    terms = [ctx.mpf(w) * ctx.mpf(x) ** degree for x, w in zip(_NODES, _WEIGHTS, strict=True)]
+    exact = ctx.mpf(0 if degree % 2 else 2) / (degree + 1)
+    assert abs(ctx.fsum(terms) - exact) < 1e-16  # measured 3e-17; 1.3e-15 with NumPy's
+
+
+@pytest.mark.parametrize("u", [-3.5, -2.41, -1.01, -0.02, 0.09, 0.5, 2.39, 3.54])
+def test_the_smooth_parts_at_small_scale_are_the_integrals_they_stand_for(u):
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+
+    def p(v):
+        return (v / ctx.expm1(v) - 1) / v if v else -ctx.mpf(1) / 2
+
+    def pg(v):
+        return p(v) * (1 + v * p(v))
+
+    u = ctx.mpf(u)
+    slope = ctx.diff(p, u)
+    j = ctx.quad(lambda v: (v * p(v)) ** 2, [0, u]) / u**3
+    k = ctx.quad(pg, [0, u]) / u
+    j_1, k_1 = (p(u) ** 2 - 3 * j) / u, (pg(u) - k) / u
+    j_2, k_2 = (2 * p(u) * slope - 4 * j_1) / u, (ctx.diff(pg, u) - 2 * k_1) / u
+    found = (*_antiderivatives(float(u)), *_second_derivatives(float(u)))
+    exact = (j, j_1, k, k_1, p(u), j_2, k_2, slope)
+    off = [abs(ours - true) for ours, true in zip(found, exact, strict=True)]
+    assert max(off) < 2e-16  # measured at most 1.3e-16 over 60 points
+
+
+def test_one_head_and_many_share_their_machine_code():
+    risk = ClosedFormRisk()
+    for head in (Head.from_scores(1, 2), Head.from_scores([1, 2], 3), Head.from_ratio([[2]], 3)):
+        risk.value_and_gradient(head)
+        risk.hessian(head)
+    assert len(_fill_risk.signatures) == len(_fill_hessian.signatures) == 1
 
 
 @pytest.mark.parametrize(
