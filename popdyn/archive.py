@@ -29,7 +29,7 @@ _ARRAY = re.compile(
     rb"'shape': \(((?:\d{1,19}, ?)*(?:\d{1,19})?)\), \} *\n",
     re.DOTALL,
 )
-_SHOWN = 60  # characters of a foreign file's format
+_SHOWN = 200  # characters of what is wrong: zipfile shows whole headers of 64 kB
 
 
 def save_arrays(path: PathLike, form: str, arrays: Mapping[str, ArrayLike]) -> None:
@@ -58,7 +58,7 @@ def load_arrays(path: PathLike, form: str, maker: str) -> Iterator[Mapping[str, 
         except _DAMAGE as damage:
             raise ValueError(
                 f"{os.fspath(path)!r} is not a whole {form!r} file "
-                f"({' '.join(str(damage).split()) or type(damage).__name__}); "
+                f"({' '.join(str(damage)[:_SHOWN].split()) or type(damage).__name__}); "
                 f"make it with {maker}"
             ) from None
 
@@ -86,7 +86,7 @@ def _contents(file: IO[bytes], form: str) -> dict[str, bytes]:
             raise ValueError("it declares more than it holds")
         found = str(_array(archive.read("format.npy")))
         if found != form:
-            raise ValueError(f"its format is {found[:_SHOWN]}")
+            raise ValueError(f"its format is {found}")
         return {member.filename: archive.read(member) for member in members}
 
 

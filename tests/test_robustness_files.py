@@ -20,7 +20,7 @@ from popdyn.cli import main
 PACKAGE = Path(popdyn.__file__).parent
 FORM = "popdyn corpus 1"
 HOSTILE_BYTES = 50_000_000  # what a hostile file wants to be unpacked to, or have room made for
-READING_BYTES = 2_000_000  # what reading any of them may take: measured at most 1,010,000
+READING_BYTES = 2_000_000  # what reading any of them may take: measured at most 1,020,000
 
 
 def npy(array) -> bytes:
@@ -91,6 +91,14 @@ def encrypted() -> bytes:
     return bytes(good)
 
 
+def misnamed() -> bytes:
+    """An archive that calls a member something of five kilobytes where the member begins."""
+    good = bytearray(archive(npy(np.zeros((1, 1000)))))
+    name = good.index(b"features.npy")
+    good[name - 4 : name - 2] = (5000).to_bytes(2, "little")
+    return bytes(good)
+
+
 MANY = f"(1, {HOSTILE_BYTES // 8})"
 HOSTILE = {
     "a bomb": lambda: archive(npy(np.zeros((1, HOSTILE_BYTES // 8))), compression=8),
@@ -114,6 +122,7 @@ HOSTILE = {
     "overlapping members": overlapping,
     "a member longer than the file": longer_than_it_is,
     "an encrypted archive": encrypted,
+    "a long name": misnamed,
     "another format": lambda: archive(npy(np.zeros((1, 1))), form="x" * 100_000),
 }
 
