@@ -76,12 +76,13 @@ def gradient_descent(
     method : {"steps", "jumps"}
         "steps" takes every step. "jumps" follows the same map without that: patches stand in for
         the gradient, and the generator of the map is integrated on them. A run of 1e13 steps down
-        the population risk takes two seconds. `error_estimate` of the result is the estimated
-        error, below 1e-11 (relative in the scale, absolute in the excess); measured, it is above
-        the true one, up to 5e-14 of rounding. Where it would be larger, and where the steps are
-        not smooth or above half the stability limit, they are taken one by one, and the message
-        says how many. A head has stalled where its updates are below the noise of the patches,
-        which may be some thousand steps from where plain steps find it.
+        the population risk takes two seconds. `error_estimate` of the result is its estimated
+        error, relative in the scale and absolute in the excess: measured, above the true one. No
+        jump is made where it would exceed 1e-11; it may grow beyond in later steps, if they are
+        unstable or the scale falls to zero. Where the steps are not smooth or above half the
+        stability limit, too, they are taken one by one, and the message says how many. A head has
+        stalled where its updates are below the noise of the patches, which may be some thousand
+        steps from where plain steps find it.
 
     Returns
     -------
@@ -189,16 +190,16 @@ class _Run:
 
     @property
     def n_evaluations(self) -> int:
-        """Gradients of the risk: of the steps, of the one that was not finite, of the patches."""
+        """Gradients of the risk: of the steps, of the one that was not finite, of the jumps."""
         stepped = self.done - self.jumped + (self.outcome == NOT_FINITE)
         return stepped + (self.jumps.n_evaluations if self.jumps else 0)
 
     def calls(self, wanted: NDArray[int64]) -> Iterator[None]:
         """Run, with a pause after every call of the loop; collects the points on the way."""
-        steps = steps_of(self.risk)
+        steps = self.jumps.steps if self.jumps else steps_of(self.risk)
         lowest = 0.0 if self.start.scale > 0 else -math.inf
         pace = 1
-        looked = self.state.copy()
+        looked, looked_at = self.state.copy(), 0
         while True:
             while len(wanted) and wanted[0] == self.done:
                 self.points.append(self.point)
@@ -207,7 +208,7 @@ class _Run:
                 return
             left = self.n_steps - self.done
             ahead = min(left, int(wanted[0]) - self.done) if len(wanted) else left
-            room = min(ahead, _STRIDE - self.done % _STRIDE, pace)
+            room = min(ahead, _STRIDE - (self.done - looked_at), pace)
             if self.jumps is not None:
                 # The last step is a plain one: it tells whether the risk rose.
                 jumped = self.jumps.jump(self.state, min(ahead, left - 1), left, self.level)
@@ -216,7 +217,7 @@ class _Run:
                     self.done += jumped
                     self.jumped += jumped
                     self.state[4:] = 0.0, 0.0, math.inf
-                    looked = self.state.copy()
+                    looked, looked_at = self.state.copy(), self.done
                     yield
                     continue
                 if self.jumps.wait:
@@ -225,16 +226,14 @@ class _Run:
             taken, self.outcome = steps(self.state, self.step_size, room, lowest, self.level)
             spent = perf_counter() - began
             self.done += taken
-            if self.jumps is not None:
-                self.jumps.stepped(taken)
             if spent > _CALL:
                 pace = max(pace // 2, 1)
             elif spent < _CALL / 2 and room == pace:
                 pace = min(2 * pace, _STRIDE)
-            if self.outcome == GOING and self.done % _STRIDE == 0:
+            if self.outcome == GOING and self.done - looked_at == _STRIDE:
                 self.stalled = self._stalled_since(looked)
                 self.state[4:6] = 0.0
-                looked = self.state.copy()
+                looked, looked_at = self.state.copy(), self.done
             yield
 
     def _stalled_since(self, looked: State) -> bool:

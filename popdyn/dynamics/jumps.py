@@ -13,7 +13,7 @@ from scipy.integrate import DOP853
 
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.dynamics.descent_steps import State
+from popdyn.dynamics.descent_steps import State, steps_of
 from popdyn.dynamics.surrogate import NODES, Patches, Surrogate, excess_unit, patch_gradient
 from popdyn.risk.corpus_kernels import two_sum
 from popdyn.risk.protocol import Risk
@@ -24,8 +24,9 @@ PROMISED = 1e-11  # the most that a run may err, relative in the scale and absol
 
 # The run and its shadow, which is worse in all three approximations and runs beside it: the run
 # errs less than the two differ. Differences of the map, coefficients of the patches left out,
-# tolerance of the integration.
+# tolerance of the integration. The gradients of the shadow are larger by what rounding may do.
 _RUN, _SHADOW = (7, 0, 1e-13), (6, 1, 1e-12)
+_ROUNDING = 1e-14
 _SMOOTH = 1e-13  # the last difference of the run, relative to the head, from which on it jumps
 # The generator is the logarithm of the map, whose least eigenvalue is one less the product of step
 # size and curvature. There is none from 1 on, at half the stability limit.
@@ -49,7 +50,7 @@ _UNMET = f"the error of a jump is estimated above {PROMISED:g}"
 
 
 class Jumps:
-    """The jumps of one run, and what is known of their error.
+    """The jumps of one run, its plain steps, and what is known of its error.
 
     Attributes
     ----------
@@ -58,9 +59,7 @@ class Jumps:
     at_rest : bool
         Whether the updates are below the noise of the patches.
     wait : int
-        Plain steps to take before the next attempt.
-    n_evaluations : int
-        Gradients of the risk.
+        Plain steps to take before the next attempt to jump.
     """
 
     def __init__(self, risk: Risk, step_size: float) -> None:
@@ -69,7 +68,9 @@ class Jumps:
         self.error_estimate = 0.0
         self.at_rest = False
         self.wait = 0
-        self.gap = np.zeros(2)  # from the run to its shadow
+        self._steps = steps_of(risk)
+        self._gap = np.zeros(2)  # from the run to its shadow, in excess and scale
+        self._shadow_steps = 0  # plain ones
         self._clear = False  # whether nothing is in the way of a jump
         self._next_wait = _WAIT
         self._why = ""
@@ -78,7 +79,8 @@ class Jumps:
 
     @property
     def n_evaluations(self) -> int:
-        return self.surrogate.n_evaluations
+        """Gradients of the risk, besides those of the plain steps of the run."""
+        return self.surrogate.n_evaluations + self._shadow_steps
 
     def jump(self, state: State, room: int, left: int, level: float) -> int:
         """Move a state on by at most `room` steps, to a scale below `level`; returns how many.
@@ -98,25 +100,34 @@ class Jumps:
         taken, outcome = self._follow(run, room, level, _RUN)
         if taken == 0 and outcome != _AT_REST:
             return self._failed(_ROUGH if outcome == _OUTSIDE else "")
-        shadow = state[:4].copy()
-        shadow[[0, 2]] += self.gap
+        shadow = self._shadow_of(state)
         if not self._led(shadow, taken):
             return self._failed(_UNMET)
-        gap = (shadow - run)[[0, 2]] + (shadow - run)[[1, 3]]
-        error = max(abs(gap[0]), abs(gap[1] / run[2]))
+        gap = _difference(shadow, run)
+        error = _error(gap, run)
         if not error <= PROMISED:
             return self._failed(_UNMET)
         state[:4] = run
-        self.gap, self.error_estimate = gap, max(self.error_estimate, float(error))
+        self._gap, self.error_estimate = gap, max(self.error_estimate, error)
         self.at_rest = outcome == _AT_REST
         self._next_wait = _WAIT
         return taken
 
-    def stepped(self, n_steps: int) -> None:
-        """Take note of plain steps."""
+    def steps(
+        self, state: State, step_size: float, n_steps: int, lowest: float, highest: float
+    ) -> tuple[int, int]:
+        """Plain steps of the run, which its shadow takes too."""
+        shadow = self._shadow_of(state)
+        taken, outcome = self._steps(state, step_size, n_steps, lowest, highest)
+        if self._gap.any():
+            followed, _ = self._steps(shadow, step_size, taken, -np.inf, np.inf)
+            self._shadow_steps += followed
+            self._gap = _difference(shadow, state) if followed == taken else np.full(2, np.inf)
+            self.error_estimate = max(self.error_estimate, _error(self._gap, state))
         if self.wait > 0 and self._why:
-            self._plain_steps[self._why] += n_steps
-        self.wait = max(self.wait - n_steps, 0)
+            self._plain_steps[self._why] += taken
+        self.wait = max(self.wait - taken, 0)
+        return taken, outcome
 
     def message(self) -> str:
         """Where plain steps had to be taken, and why."""
@@ -125,6 +136,13 @@ class Jumps:
             for why, steps in self._plain_steps.items()
             if steps
         )
+
+    def _shadow_of(self, state: State) -> State:
+        shadow = state.copy()
+        # The gap may be less than one rounding of the head.
+        for i, gap in zip((0, 2), self._gap, strict=True):
+            shadow[i], shadow[i + 1] = two_sum(state[i], state[i + 1] + gap)
+        return shadow
 
     def _failed(self, why: str) -> int:
         self._clear, self._why = False, why
@@ -162,7 +180,7 @@ class Jumps:
         """Whether as many steps lie ahead, of the run and of a patch, as the patch has nodes."""
         return bool(
             left >= NODES
-            and NODES * abs(step[1]) <= self.surrogate.reach * abs(state[2])
+            and self.surrogate.lasts(state[0], state[2], step, NODES)
             and NODES * max(step[1], 0.0) <= level - state[2]
         )
 
@@ -186,7 +204,7 @@ class Jumps:
             more, outcome, self._lengths[how] = _march(
                 point,
                 self.surrogate.patches,
-                self.step_size,
+                self.step_size * (1.0 + _ROUNDING if how == _SHADOW else 1.0),
                 self.risk.half_width,
                 length - taken,
                 level,
@@ -198,6 +216,18 @@ class Jumps:
             if outcome != _OUTSIDE or not self.surrogate.cover(outside[0], outside[1]):
                 break
         return taken, outcome
+
+
+def _difference(shadow: NDArray[float64], run: NDArray[float64]) -> NDArray[float64]:
+    """In excess and scale, of what rounding has left out, too."""
+    difference = shadow[:4] - run[:4]
+    return difference[[0, 2]] + difference[[1, 3]]
+
+
+def _error(gap: NDArray[float64], run: NDArray[float64]) -> float:
+    """Absolute in the excess, relative in the scale."""
+    scale = abs(float(run[2]))
+    return max(abs(float(gap[0])), abs(float(gap[1])) / scale if scale > 0.0 else np.inf)
 
 
 @kernel

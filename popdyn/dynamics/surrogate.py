@@ -42,7 +42,6 @@ class Surrogate:
     def __init__(self, risk: Risk) -> None:
         self.risk = risk
         self.patches: Patches = (np.zeros((_KEPT, 7)), np.zeros((_KEPT, _SHAPE[1], 2 * _SHAPE[0])))
-        self.reach = 2.0 * _AHEAD * _HALF_WIDTHS[0]
         self.n_made = 0
         self.n_evaluations = 0
 
@@ -52,6 +51,15 @@ class Surrogate:
         width = self.risk.half_width
         by_score = self.risk.value_and_gradient(Head.from_excess(excess, scale, width))[1]
         return np.stack([by_score[..., 0] - width * by_score[..., 1], by_score[..., 1]], axis=-1)
+
+    def lasts(self, excess: float, scale: float, step: NDArray[float64], n_steps: int) -> bool:
+        """Whether so many steps like one from a point stay on a patch made for it."""
+        unit = excess_unit(excess, scale, self.risk.half_width)
+        by_log, by_excess = n_steps * np.abs(step[::-1]) / (abs(scale), unit)
+        return bool(
+            by_log <= 2.0 * _AHEAD * _HALF_WIDTHS[0]
+            and by_excess <= _HALF_WIDTHS[1] * (1.0 + _STEEPEST * by_log)
+        )
 
     def cover(self, excess: float, scale: float) -> bool:
         """Make a patch that begins at a point and lies ahead of it; whether one holds there."""
