@@ -140,8 +140,10 @@ def _share(
 
 
 @kernel
-def _second_derivatives(end: tuple[float, ...]) -> tuple[float, float]:
-    """Second derivatives of `M` and `H` by `w`."""
+def _second_derivatives(
+    end: tuple[float, ...], m: float, h: float, m_1: float, h_1: float
+) -> tuple[float, float]:
+    """Second derivatives of `M` and `H` by `w`, from both and their first ones."""
     z, complement, logarithm, inverse, _ = end
     w = -logarithm
     if _LEAST_Z <= z <= _LARGEST_Z:
@@ -151,7 +153,6 @@ def _second_derivatives(end: tuple[float, ...]) -> tuple[float, float]:
         for n in range(_TERMS - 1, 1, -1):
             h_2 = multiply_add(h_2, w, _H_CURVATURE[n])
         return m_2, h_2
-    _, m, h, m_1, h_1 = _functions(end)
     if z < -1.0:
         r = inverse - 1.0
     else:
@@ -179,7 +180,7 @@ def _share_of_hessian(
 ) -> tuple[float, float, float]:
     """`mu` times one end's share of the Hessian."""
     three, m, h, m_1, h_1 = _functions(end)
-    m_2, h_2 = _second_derivatives(end)
+    m_2, h_2 = _second_derivatives(end, m, h, m_1, h_1)
     square = eta * eta
     k = c * other_c
     # subscripts: derivatives by w and c of mu times the share, f; e is f + eta df/deta
