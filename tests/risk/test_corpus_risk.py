@@ -1,6 +1,5 @@
 """The risk of a corpus against its definition in extended precision, and in its limits."""
 
-import timeit
 from dataclasses import dataclass
 
 import mpmath
@@ -326,17 +325,6 @@ def test_values_gradients_and_hessians_broadcast_over_the_head():
         assert value[i, j] == risk.value(head)
         np.testing.assert_array_equal(gradient[i, j], risk.gradient(head))
         np.testing.assert_array_equal(hessian[i, j], risk.hessian(head))
-
-
-def test_heads_of_one_scale_share_the_pass_over_the_examples():
-    risk, k = CorpusRisk(sample_corpus(Design(), 300, 300, 11)), 64
-    one, many = Head.from_scores(10.0, 10.0), Head.from_scores(10.0 + np.arange(k) / k, 10.0)
-
-    def seconds(head):
-        return min(timeit.repeat(lambda: risk.value_and_gradient(head), number=1, repeat=20))
-
-    seconds(one)  # compiles
-    assert seconds(many) < k / 4 * seconds(one)  # measured: 1.8 times the seconds of one
 
 
 def test_heads_come_back_in_their_own_order():
