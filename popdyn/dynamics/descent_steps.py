@@ -19,6 +19,7 @@ from popdyn.risk.protocol import Risk
 __all__ = [
     "FELL",
     "GOING",
+    "LOST",
     "NOT_FINITE",
     "REACHED",
     "State",
@@ -31,6 +32,10 @@ __all__ = [
 State: TypeAlias = NDArray[float64]
 
 GOING, REACHED, FELL, NOT_FINITE = range(4)
+
+# An update below this part of the head is lost: at a minimum the gradient's rounding errors of
+# 1e-16 drive the head back and forth.
+LOST = 2.0**-48
 
 # `steps(state, step_size, n_steps, lowest, highest)` takes at most `n_steps` steps, up to one that
 # leads to a scale outside `(lowest, highest)` or before one that is not finite, and returns how

@@ -13,7 +13,7 @@ from scipy.integrate import DOP853
 
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.dynamics.descent_steps import State, steps_of
+from popdyn.dynamics.descent_steps import LOST, State, steps_of
 from popdyn.dynamics.surrogate import NODES, Patches, Surrogate, excess_unit, patch_gradient
 from popdyn.risk.corpus_kernels import two_sum
 from popdyn.risk.protocol import Risk
@@ -41,7 +41,7 @@ _A, _B, _E3, _E5 = (np.array(x) for x in (DOP853.A, DOP853.B, DOP853.E3, DOP853.
 _N_STAGES = _B.size
 _SAFETY, _LEAST_FACTOR, _MOST_FACTOR, _EXPONENT = 0.9, 0.2, 5.0, -1.0 / 8.0
 
-_GOING, _OUTSIDE, _SHORT, _AT_REST = range(4)
+_GOING, _OUTSIDE, _SHORT, _UNRESOLVED, _AT_REST = range(5)
 
 _UNSTABLE = "the step size is above half the local stability limit"
 _TRANSIENT = "they are not smooth"
@@ -99,7 +99,7 @@ class Jumps:
         run = state[:4].copy()
         taken, outcome = self._follow(run, room, level, _RUN)
         if taken == 0 and outcome != _AT_REST:
-            return self._failed(_ROUGH if outcome == _OUTSIDE else "")
+            return self._failed(_ROUGH if outcome in (_OUTSIDE, _UNRESOLVED) else "")
         shadow = self._shadow_of(state)
         if not self._led(shadow, taken):
             return self._failed(_UNMET)
@@ -278,7 +278,7 @@ def _march(
     tolerance: float,
     outside: NDArray[float64],
 ) -> tuple[int, int, float]:
-    """Integrate the generator in strides of whole steps, and keep below the level.
+    """Integrate the generator in strides of whole steps, below the level and not through zero.
 
     `point` is excess and scale, each with what rounding has left out, and is moved. Returns how
     many steps it was moved by, why no more, and the stride wanted next.
@@ -294,7 +294,9 @@ def _march(
     slopes[0, 0], slopes[0, 1] = v_excess, v_scale
     for _ in range(_MOST_STEPS):
         if abs(slopes[0, 0]) <= noise and abs(slopes[0, 1]) <= noise:
-            return taken, _AT_REST, wanted
+            largest = max(abs(slopes[0, 0]), abs(slopes[0, 1]) * width)
+            at_rest = largest <= LOST * max(abs(point[0]), abs(point[2]) * width)
+            return taken, _AT_REST if at_rest else _UNRESOLVED, wanted
         if taken == length:
             break
         stride = np.floor(min(wanted, float(length - taken)))
@@ -335,7 +337,7 @@ def _march(
         highest = point[2] + max(scale, 0.0 if v_scale >= 0.0 else stride * slopes[0, 1])
         if error > 1.0:
             wanted = stride * min(factor, 1.0)
-        elif highest >= level:
+        elif highest >= level or (point[2] + scale) * point[2] <= 0.0:
             wanted = stride / 2.0
         else:
             point[0], tail = two_sum(point[0], excess + point[1])

@@ -230,6 +230,14 @@ def test_the_estimate_knows_what_later_plain_steps_make_of_the_error():
 # --- what a run records, and why it stops ---------------------------------------------------------
 
 
+@pytest.mark.parametrize("tube", [1.7, 1.8])
+def test_no_jump_leads_through_a_scale_of_zero(tube):
+    risk, head = ClosedFormRisk(0.465), Head.from_tube(tube, 0.094, 0.465)
+    steps, jumped = both(risk, head, 0.0083, 20_000)
+    assert (jumped.status, jumped.n_steps) == (steps.status, steps.n_steps)
+    assert jumped.error_estimate > 0.0
+
+
 @pytest.mark.parametrize("step_size", [0.7, 5.0, 100.0])
 def test_it_stops_after_the_same_step_to_the_scale(step_size):
     steps, jumped = both(POPULATION, ON_TUBE, step_size, 10**7, until_scale=20.0, record=20)
