@@ -29,7 +29,7 @@ MODULES = {
     "E": "moments",
     "F": "startup",
 }
-SECONDS, QUICK_SECONDS = 0.5, 0.01  # a way and case
+SECONDS, QUICK_SECONDS = 0.4, 0.01  # a way and case
 BAD = ("wrong", "failed")
 THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
 
@@ -101,7 +101,7 @@ def measure(letters: Sequence[str], quick: bool) -> "Record":
             axes[section.name] = section.axis
             rows += found
             goals += section.goals(found)
-    return Record(here, axes, tuple(rows), tuple(goals))
+    return Record(quick, here, axes, tuple(rows), tuple(goals))
 
 
 def say(line: str) -> None:

@@ -33,7 +33,7 @@ class Way:
 
     The work returns rows of an answer. A row is a piece of work, unless `pieces(given)` says how
     many pieces a call does; a way that does a part of one is extrapolated. `accuracy` is what the
-    way states.
+    way states. A way that has other threads or processes work for it is timed by the `wall` clock.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Way:
     cases: tuple[str, ...] | None = None
     pieces: Callable[[Any], float] | None = None
     extrapolated: bool = False
+    wall: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -51,7 +52,10 @@ class Way:
 
 @dataclass(frozen=True)
 class Row:
-    """What one way did in one case; seconds a piece, of all its turns the median and the least."""
+    """What one way did in one case; seconds a piece, of all its turns the median and the least.
+
+    A call does several pieces or a part of one; the first one imports and compiles as well.
+    """
 
     section: str
     case: str
@@ -63,6 +67,7 @@ class Row:
     seconds: float | None = None
     least: float | None = None
     first_call: float | None = None
+    call: float | None = None
     extrapolated: bool = False
     note: str = ""
 
@@ -112,13 +117,19 @@ def compete(section: Section, quick: bool, seconds: float, say: Callable[[str], 
         say(f"{section.name}: {case.name}")
         for way in entered:
             checked[way.name] = _checked(section, case, way, works)
-        times = dict(zip(works, interleaved(list(works.values()), seconds), strict=True))
+        walls = [way.wall for way in entered if way.name in works]
+        taken = interleaved(list(works.values()), seconds, walls)
+        times = dict(zip(works, taken, strict=True))
         for way in entered:
             facts = checked[way.name]
             pieces = facts.pop("pieces", None)
             if pieces is not None:
                 each = np.array(times[way.name]) / pieces
-                facts |= {"seconds": float(np.median(each)), "least": float(each.min())}
+                facts |= {
+                    "seconds": float(np.median(each)),
+                    "least": float(each.min()),
+                    "call": float(np.median(times[way.name])),
+                }
             rows.append(
                 Row(section.name, case.name, case.x, way.name, accuracy=way.accuracy, **facts)
             )

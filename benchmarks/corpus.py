@@ -267,7 +267,7 @@ _WAYS = (
 )
 BY_SCALE = Section(
     "C",
-    f"corpus step at m = n = {SIZE} ({SMALL} if quick), a head",
+    f"corpus step at m = n = {SIZE}, a head",
     "mu",
     _scales,
     _WAYS,

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,9 @@ def _cvode(run: Run) -> Work:
     return work
 
 
-def _diffrax(run: Run, solver: str, rtol: float) -> Work:
+@cache
+def _jitted(solver: str, rtol: float) -> Callable[..., Any]:
+    """State at the hit, its clock, and state at the end; compiled once for all runs."""
     import diffrax
     import jax
     import optimistix
@@ -146,12 +148,11 @@ def _diffrax(run: Run, solver: str, rtol: float) -> Work:
     term = diffrax.ODETerm(
         lambda t, y, _: jnp.stack(velocity(jnp, lambda *head: graded(jnp, *head), t, y))
     )
-    event = diffrax.Event(
-        lambda t, y, *_, **__: y[1] - math.log(run.level),
-        optimistix.Newton(rtol=1e-13, atol=1e-13),
+    reached = diffrax.Event(
+        lambda t, y, level, **_: y[1] - level, optimistix.Newton(rtol=1e-13, atol=1e-13)
     )
 
-    def solve(clock: Any, end: Any, state: Any, event: Any) -> Any:
+    def solve(clock: Any, end: Any, state: Any, level: Any, event: Any) -> Any:
         return diffrax.diffeqsolve(
             term,
             getattr(diffrax, solver)(),
@@ -159,20 +160,25 @@ def _diffrax(run: Run, solver: str, rtol: float) -> Work:
             end,
             None,
             state,
+            level,
             stepsize_controller=diffrax.PIDController(rtol=rtol, atol=0.01 * rtol),
             event=event,
             max_steps=100_000,
         )
 
     @jax.jit
-    def both(state: Any) -> Any:
-        end = math.log1p(run.t_end)
-        first = solve(0.0, end, state, event)
-        second = solve(first.ts[-1], end, first.ys[-1], None)
+    def both(state: Any, end: Any, level: Any) -> Any:
+        first = solve(0.0, end, state, level, reached)
+        second = solve(first.ts[-1], end, first.ys[-1], level, None)
         return first.ts[-1], first.ys[-1], second.ys[-1]
 
-    start = jnp.array(_state(run))
-    return lambda: _row(*(np.asarray(part) for part in both(start)))
+    return both
+
+
+def _diffrax(run: Run, solver: str, rtol: float) -> Work:
+    both = _jitted(solver, rtol)
+    state, end, level = np.array(_state(run)), math.log1p(run.t_end), math.log(run.level)
+    return lambda: _row(*(np.asarray(part) for part in both(state, end, level)))
 
 
 def _solver(name: str, prepare: Callable[[Run], Work], *needs: str) -> Way:
@@ -298,7 +304,7 @@ MAPS = Section(
     _maps,
     (
         Way("popdyn, one thread", partial(_our_map, workers=1), 1e-9),
-        Way(TWO_THREADS, partial(_our_map, workers=2), 1e-9),
+        Way(TWO_THREADS, partial(_our_map, workers=2), 1e-9, wall=True),
         Way(
             "LSODA, compiled graded rule",
             partial(_each_by_scipy, method="LSODA", rtol=RTOL, atol=ATOL),

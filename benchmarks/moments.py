@@ -16,7 +16,7 @@ ACCURACY = 1e-12
 OURS = "popdyn"
 SIZES = tuple(2.0**power for power in range(3, 17))  # 8 to 65536
 LONGEST = 2e-3  # seconds that are wanted for a head and threshold
-CONTEXTS, SAMPLED = 200, 1.0  # drawn, and the relative error that so few may have
+CONTEXTS, SAMPLED = 100, 1.0  # drawn, and the relative error that so few may have
 SEED = 4
 
 

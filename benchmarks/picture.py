@@ -1,5 +1,7 @@
 """The picture of a record: what the work costs, how the cost grows, and what error it buys."""
 
+import math
+import re
 from collections.abc import Iterable
 
 import matplotlib as mpl
@@ -7,12 +9,14 @@ from matplotlib.axes import Axes
 
 from benchmarks.contest import RIGHT, WRONG, Row
 from benchmarks.record import Record
-from popdyn.plotting.look import COLOURS, Figure, look, settle
+from popdyn.plotting.look import COLOURS, Figure, look, settle, tidy_log_axis
 
 # What the ways build on, told by a word of their names: (word, name, colour, marker).
 _FAMILIES = (
     ("popdyn", "popdyn", COLOURS[0], "o"),
     ("Numba", "Numba", COLOURS[1], "s"),
+    ("mpmath", "mpmath", "0.65", "X"),
+    ("quadax", "JAX", COLOURS[4], "D"),
     ("quad", "scipy", COLOURS[2], "^"),
     ("LSODA", "scipy", COLOURS[2], "^"),
     ("scipy", "scipy", COLOURS[2], "^"),
@@ -20,26 +24,30 @@ _FAMILIES = (
     ("diffrax", "JAX", COLOURS[4], "D"),
     ("JAX", "JAX", COLOURS[4], "D"),
     ("arb", "arb", "0.45", "P"),
-    ("mpmath", "mpmath", "0.65", "X"),
     ("torch", "torch", COLOURS[5], "<"),
     ("NumPy", "NumPy", "black", "x"),
+    ("Monte Carlo", "NumPy", "black", "x"),
 )
+_COLUMNS = 3
 _LEAST_ERROR = 1e-17  # what is smaller is drawn here
 
 
 def draw(record: Record) -> Figure:
-    """A panel a section with an axis, cost against it; then error against cost of them all."""
+    """Cost in every section that has an axis; error against cost in the first of three letters."""
     sections = [name for name, axis in record.axes.items() if axis and _shown(record, name)]
-    n_rows = -(-(len(sections) + 1) // 3)
+    firsts = {name.partition(":")[0]: name for name in reversed(sections)}
+    compared = sorted(firsts.values())[:_COLUMNS]
+    n_rows = math.ceil((len(sections) + len(compared)) / _COLUMNS)
     with look():
-        figure = Figure(figsize=(7.2, 2.4 * n_rows + 0.5), layout="constrained")
-        panels = figure.subplots(n_rows, 3, squeeze=False).ravel()
-        for axes, section in zip(panels, sections, strict=False):
-            _cost(axes, record, section)
-        _error(panels[len(sections)], record)
-        for axes in panels[len(sections) + 1 :]:
+        figure = Figure(figsize=(7.2, 2.3 * n_rows + 0.5), layout="constrained")
+        panels = iter(figure.subplots(n_rows, _COLUMNS, squeeze=False).ravel())
+        for section in sections:
+            _cost(next(panels), record, section)
+        for section in compared:
+            _error(next(panels), record, section)
+        for axes in panels:
             axes.set_axis_off()
-        _legend(figure)
+        _legend(figure, {_family(row.way) for row in record.rows if row.seconds is not None})
         settle(figure)
     return figure
 
@@ -70,11 +78,17 @@ def _cost(axes: Axes, record: Record, section: str) -> None:
     axis = record.axes[section]
     if axis != "log t":
         axes.set_xscale("log")
+        tidy_log_axis(axes, "x")
     axes.set_yscale("log")
+    tidy_log_axis(axes, "y")
     axes.set_xlabel({"mu": r"$\mu$", "log t": r"$\log_{10} t$", "m n": "$m n$"}.get(axis, axis))
     axes.set_ylabel("seconds")
-    letter, title = section.split(": ", 1)
-    axes.set_title(f"{letter}: {title.split(',')[0]}", fontsize=7, loc="left", wrap=True)
+    axes.set_title(_title(section), fontsize=7, loc="left")
+
+
+def _title(section: str) -> str:
+    """Without the unit and the start."""
+    return re.split(", | from ", section)[0]
 
 
 def _points(rows: Iterable[Row]) -> tuple[list[float | None], list[float | None]]:
@@ -82,25 +96,35 @@ def _points(rows: Iterable[Row]) -> tuple[list[float | None], list[float | None]
     return [row.x for row in rows], [row.seconds for row in rows]
 
 
-def _error(axes: Axes, record: Record) -> None:
-    """Error against cost of every answer, right or wrong."""
-    for row in record.rows:
-        if row.seconds is None or row.error is None or row.section.startswith("F"):
+def _error(axes: Axes, record: Record, section: str) -> None:
+    """Error against cost of every answer, wrong ones faint."""
+    for row in _shown(record, section):
+        if row.error is None:
             continue
         _, colour, marker = _family(row.way)
-        error = max(row.error, _LEAST_ERROR)
-        axes.plot(row.seconds, error, color=colour, marker=marker, markersize=3.0, linestyle="none")
+        axes.plot(
+            row.seconds,
+            max(row.error, _LEAST_ERROR),
+            color=colour,
+            marker=marker,
+            markersize=4.0,
+            linestyle="none",
+            alpha=1.0 if row.verdict == RIGHT else 0.3,
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
+    tidy_log_axis(axes, "x")
+    tidy_log_axis(axes, "y")
     axes.set_xlabel("seconds")
     axes.set_ylabel("error")
-    axes.set_title("all answers, right and wrong", fontsize=7, loc="left")
+    axes.set_title(_title(section), fontsize=7, loc="left")
 
 
-def _legend(figure: Figure) -> None:
-    families = {tuple(family) for _, *family in _FAMILIES}
+def _legend(figure: Figure, present: set[tuple[str, str, str]]) -> None:
+    families = dict.fromkeys(tuple(family) for _, *family in _FAMILIES)
     handles = [
         mpl.lines.Line2D([], [], label=name, color=colour, marker=marker, markersize=4.0)
-        for name, colour, marker in sorted(families)
+        for name, colour, marker in families
+        if (name, colour, marker) in present
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

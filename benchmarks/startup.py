@@ -43,7 +43,7 @@ def _process(_: None, *words: str, fresh: bool = False) -> Work:
 
 
 def _import(name: str, *needs: str) -> Way:
-    return Way(f"import {name}", partial(_python, code=f"import {name}"), 0.0, needs)
+    return Way(f"import {name}", partial(_python, code=f"import {name}"), 0.0, needs, wall=True)
 
 
 def _python(_: None, code: str) -> Work:
@@ -68,7 +68,7 @@ IMPORTS = Section(
     _starts,
     (
         _import("popdyn"),
-        Way("the interpreter alone", partial(_python, code="pass"), 0.0),
+        Way("the interpreter alone", partial(_python, code="pass"), 0.0, wall=True),
         _import("numpy"),
         _import("scipy.integrate"),
         _import("jax", "jax"),
@@ -83,8 +83,8 @@ COMMANDS = Section(
     "",
     _starts,
     (
-        Way(RISK, partial(_command, fresh=False), 0.0),
-        Way(FIRST, partial(_command, fresh=True), 0.0),
+        Way(RISK, partial(_command, fresh=False), 0.0, wall=True),
+        Way(FIRST, partial(_command, fresh=True), 0.0, wall=True),
     ),
     _distance,
     partial(_goals, wanted={RISK: 1.0, FIRST: 8.0}),

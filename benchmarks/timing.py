@@ -1,21 +1,30 @@
-"""Times of several works, taken in turns: what slows the machine down slows all of them down."""
+"""Times of several works, taken in turns: what slows the machine down slows all of them down.
+
+Processor time, all threads together: on a machine with other work a short call often has the core
+to itself and a long one never, so that wall time would make ratios too large. On a quiet machine,
+and in one thread, the two are the same.
+"""
 
 import gc
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 ROUNDS = 9
 SAMPLE = 2e-3  # seconds that one turn takes at least: the clock and the loop cost 1e-7 in it
 
 
-def interleaved(works: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+def interleaved(
+    works: Sequence[Callable[[], Any]], seconds: float, walls: Sequence[bool] | None = None
+) -> list[list[float]]:
     """Seconds a call, turn by turn, for each work; no work is given much more than `seconds`.
 
     All works have been called before, so that nothing compiles now. A turn makes as many calls as
     fill a sample; the turns of slow works are fewer and spread over the rounds, the least is one.
+    `walls` says which are timed by the wall clock.
     """
-    single = [_turn(work, 1) for work in works]
+    clocks = [perf_counter if wall else process_time for wall in walls or [False] * len(works)]
+    single = [_turn(work, 1, clock) for work, clock in zip(works, clocks, strict=True)]
     calls = [max(1, round(SAMPLE / max(time, 1e-8))) for time in single]
     turns = [
         min(max(int(seconds / (time * count)), 1), ROUNDS)
@@ -23,20 +32,22 @@ def interleaved(works: Sequence[Callable[[], Any]], seconds: float) -> list[list
     ]
     times: list[list[float]] = [[] for _ in works]
     for round_ in range(ROUNDS):
-        for work, count, number, found in zip(works, calls, turns, times, strict=True):
+        for work, clock, count, number, found in zip(
+            works, clocks, calls, turns, times, strict=True
+        ):
             if round_ * number % ROUNDS < number:
-                found.append(_turn(work, count))
+                found.append(_turn(work, count, clock))
     return times
 
 
-def _turn(work: Callable[[], Any], calls: int) -> float:
+def _turn(work: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        start = perf_counter()
+        start = clock()
         for _ in range(calls):
             work()
-        return (perf_counter() - start) / calls
+        return (clock() - start) / calls
     finally:
         if collecting:
             gc.enable()
