@@ -8,7 +8,6 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
 from popdyn.dynamics.arguments import (
     ATOL,
@@ -22,15 +21,13 @@ from popdyn.dynamics.arguments import (
     checked_time,
 )
 from popdyn.dynamics.collocation import tolerances
-from popdyn.dynamics.collocation_levels import SCALE, find_passages
+from popdyn.dynamics.collocation_pieces import FIELDS
 from popdyn.dynamics.collocation_run import (
     AT_END,
     AT_LEVEL,
     COUNTS,
-    FIELDS,
     ON_OTHER_SIDE,
     STATES,
-    TIME,
     advance,
     first_state,
 )
@@ -49,7 +46,8 @@ def hitting_times(
     Parameters
     ----------
     risk : Risk
-        `ClosedFormRisk` is followed in compiled code, in about 0.2 ms a head; another as by `hitting_time`.
+        `ClosedFormRisk` is followed in compiled code, about 0.2 ms a head; any other as by
+        `hitting_time`.
     heads : Head, fields of shape (...)
         The starts, of the half width of the risk.
     scale : float
@@ -89,7 +87,8 @@ def hitting_times(
     method = checked_method(risk, _one(heads, 0), None, RTOL, ATOL)
     with ThreadPoolExecutor(workers) as pool:
         if method == COLLOCATION:
-            list(pool.map(partial(_fill_part, heads, level, end, times, workers), range(workers)))
+            follow = partial(_follow, heads, level, min(end, LAST_TIME), times, stride=workers)
+            list(pool.map(follow, range(workers)))
             method = METHOD
 
         def fill(index: int) -> None:
@@ -102,50 +101,29 @@ def hitting_times(
     return times.reshape(heads.shape)
 
 
-def _fill_part(
-    heads: Head, level: float, end: float, times: NDArray[float64], workers: int, first: int
-) -> None:
-    label_score, excess, scale = (
-        np.ravel(score) for score in (heads.label_score, heads.excess, heads.scale)
-    )
-    _fill_times(
-        label_score, excess, scale, heads.half_width, level, min(end, LAST_TIME),
-        tolerances(RTOL, ATOL), MAX_STEPS, first, workers, times,
-    )  # fmt: skip
-
-
-@kernel
-def _fill_times(
-    label_score: NDArray[float64],
-    excess: NDArray[float64],
-    scale: NDArray[float64],
-    width: float,
-    level: float,
-    t_end: float,
-    tolerances: NDArray[float64],
-    most_steps: int,
-    first: int,
-    stride: int,
-    times: NDArray[float64],
+def _follow(
+    heads: Head, level: float, t_end: float, times: NDArray[float64], first: int, stride: int
 ) -> None:
     """Times of every so manieth head; left as they are where collocation gives up."""
+    width = heads.half_width
     state, counts = np.empty(STATES), np.empty(COUNTS, dtype=np.int64)
     steps, rows = np.empty((1, FIELDS)), np.empty((1, 2, STAGES))
-    found = np.empty((6, 1))
-    way = 1.0 if level >= 0.0 else -1.0
+    tolerance, entrance = tolerances(RTOL, ATOL), np.empty((6, 1))
+    label_score, excess = np.ravel(heads.label_score), np.ravel(heads.excess)
+    scale = np.ravel(heads.scale)
+    outside = scale < level if level >= 0 else scale > level
     for i in range(first, len(times), stride):
-        if way * scale[i] >= way * level:
+        if not outside[i]:
             times[i] = 0.0
             continue
+        counts.fill(0)
         first_state(label_score[i], excess[i], scale[i], width, state)
-        counts[:] = 0
         why = advance(
-            state, counts, width, t_end, level * width, tolerances, most_steps, False, steps, rows
+            state, counts, width, t_end, level, tolerance, MAX_STEPS, False, steps, rows, entrance
         )
         if why == AT_LEVEL:
-            entered = find_passages(steps, rows, width, SCALE, level, way, found)
-            times[i] = found[0, 0] if entered else state[TIME]
-        elif why == AT_END or why == ON_OTHER_SIDE:
+            times[i] = entrance[0, 0]
+        elif why in (AT_END, ON_OTHER_SIDE):
             times[i] = math.inf
 
 

@@ -12,20 +12,18 @@ from numpy.typing import NDArray
 from popdyn.coordinates import Head
 from popdyn.dynamics.arguments import COLLOCATION, LAST_TIME, MAX_STEPS
 from popdyn.dynamics.charts import TUBE_FROM
-from popdyn.dynamics.collocation_levels import SCALE, TUBE, fill_nodes, fill_points, find_passages
+from popdyn.dynamics.collocation_levels import SCALE, TUBE, find_passages
+from popdyn.dynamics.collocation_pieces import END, FIELDS, TIME, fill_nodes, fill_points
 from popdyn.dynamics.collocation_run import (
     AT_END,
     AT_LEVEL,
     COUNTS,
-    END,
-    FIELDS,
     FULL,
     N_STEPS,
     NFEV,
     NJEV,
     ON_OTHER_SIDE,
     STATES,
-    TIME,
     advance,
     first_state,
 )
@@ -62,7 +60,7 @@ class CollocationPath:
     def head(self, time: float) -> Head:
         if time == 0 or not len(self.steps):
             return self.start
-        return self._head(self.points(np.array([time]))[:, 0])
+        return self.head_of(self.points(np.array([time]))[:, 0])
 
     def points(self, times: NDArray[float64]) -> NDArray[float64]:
         """Points at increasing times."""
@@ -79,7 +77,7 @@ class CollocationPath:
     def heads_at_nodes(self) -> Iterator[tuple[float, Head]]:
         """Times and heads of the nodes."""
         for point in self.nodes().T:
-            yield float(point[0]), self._head(point)
+            yield float(point[0]), self.head_of(point)
 
     def until(self, node: int) -> "CollocationPath":
         """The path up to one of the nodes, counted over all steps."""
@@ -109,8 +107,8 @@ class CollocationPath:
             room *= 4
         return [
             Passage(
-                float(point[0]),
-                self._head(point, scale=value) if of_scale else self._head(point, tube=value),
+                min(float(point[0]), self.stop),
+                self.head_of(point, scale=value) if of_scale else self.head_of(point, tube=value),
                 bool(point[5] > 0),
             )
             for point in found[:, :n].T
@@ -131,7 +129,7 @@ class CollocationPath:
                 upright = Head.from_tube(tube, np.abs(scale), width)
                 yield name, chosen, upright if wanted > 0 else upright.reflected
 
-    def _head(
+    def head_of(
         self, point: NDArray[float64], *, scale: float | None = None, tube: float | None = None
     ) -> Head:
         """Head of one point, with a coordinate that is known more exactly."""
@@ -156,8 +154,8 @@ class Collocation:
         Time at which the run stopped.
     gave_up : bool
         Whether no step led on: another method has to try.
-    entered, escaped : bool
-        Whether the run stopped at the level, or on the other side of scale 0 for good.
+    entered : bool
+        Whether the run stopped because the level was entered.
     """
 
     method = COLLOCATION
@@ -180,14 +178,15 @@ class Collocation:
         self._most_steps = MAX_STEPS if max_steps is None else int(max_steps)
         state, self._counts = np.empty(STATES), np.zeros(COUNTS, dtype=np.int64)
         first_state(head.label_score, head.excess, head.scale, width, state)
+        self._entrance = np.empty((6, 1))
         parts = []
         room, why = _ROOM if keep else 1, FULL
         while why == FULL and self._counts[N_STEPS] < self._most_steps:
             before = int(self._counts[N_STEPS])
             steps, rows = np.empty((room, FIELDS)), np.empty((room, 2, STAGES))
             why = advance(
-                state, self._counts, width, self.t_end, level * width, tolerances(rtol, atol),
-                self._most_steps, keep, steps, rows,
+                state, self._counts, width, self.t_end, level, tolerances(rtol, atol),
+                self._most_steps, keep, steps, rows, self._entrance,
             )  # fmt: skip
             n = min(int(self._counts[N_STEPS]) - before, room)
             parts.append((steps[:n], rows[:n]))
@@ -195,9 +194,16 @@ class Collocation:
         steps, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
         self.time = float(state[TIME])
         self.path = CollocationPath(head, self.time, steps, rows)
-        self.entered, self.escaped = why == AT_LEVEL, why == ON_OTHER_SIDE
+        self.entered = why == AT_LEVEL
         self.exhausted = why == FULL
         self.gave_up = why not in (AT_END, AT_LEVEL, ON_OTHER_SIDE, FULL)
+
+    def entrance(self, level: ScaleLevel) -> Passage:
+        """The passage at which a run stopped, through its level."""
+        point = self._entrance[:, 0]
+        return Passage(
+            float(point[0]), self.path.head_of(point, scale=level.scale), level.scale >= 0
+        )
 
     def cut_off(self, node: int) -> None:
         """Stop at one of the nodes instead."""

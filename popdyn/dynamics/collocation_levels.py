@@ -1,4 +1,4 @@
-"""Points and passages on the polynomials of a run of collocation, compiled."""
+"""Passages through levels on the polynomials of a run of collocation, compiled."""
 
 from math import inf, log
 
@@ -7,83 +7,25 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
-from popdyn.dynamics.collocation_run import (
+from popdyn.dynamics.collocation_pieces import (
     DELTA,
     END,
+    MODE,
     MU,
     SIGN,
-    STEP_MODE,
-    TIME,
     H,
     at_place,
-    place_of_time,
+    point,
+    put,
 )
 from popdyn.dynamics.collocation_steps import IN_SCALE
 from popdyn.dynamics.radau import DERIVATIVE, NODES, STAGES, interpolated
 
-__all__ = ["SCALE", "TUBE", "fill_nodes", "fill_points", "find_passages"]
+__all__ = ["SCALE", "TUBE", "find_passages"]
 
 SCALE, TUBE = 0, 1  # what a level is one of
 
 _HALVINGS = 100  # more than bisection to the last bit takes
-
-
-@kernel
-def _point(
-    kept: NDArray[float64], rows: NDArray[float64], place: float, width: float
-) -> tuple[float, float, float, float, float]:
-    """Time, label score, excess and scale, and the tube coordinate of the head or its reflection,
-    whichever has a positive scale."""
-    lam, delta, mu, time = at_place(kept, rows, place)
-    sign = kept[SIGN]
-    scale = mu / width
-    upright = -delta if mu < 0.0 else delta
-    tube = upright - log(abs(scale))
-    return time, sign * lam, sign * delta, sign * scale, tube
-
-
-@kernel
-def _put(points: NDArray[float64], n: int, point: tuple[float, float, float, float, float]) -> None:
-    for m in range(5):
-        points[m, n] = point[m]
-
-
-@kernel
-def fill_nodes(
-    kept: NDArray[float64], rows: NDArray[float64], width: float, points: NDArray[float64]
-) -> int:
-    """Points at the nodes of all steps, shape (5, n); their number."""
-    n = 0
-    for k in range(len(kept)):
-        for place in NODES:
-            if place >= kept[k, END]:
-                break
-            _put(points, n, _point(kept[k], rows[k], place, width))
-            n += 1
-        _put(points, n, _point(kept[k], rows[k], kept[k, END], width))
-        n += 1
-    return n
-
-
-@kernel
-def fill_points(
-    kept: NDArray[float64],
-    rows: NDArray[float64],
-    width: float,
-    stop: float,
-    times: NDArray[float64],
-    points: NDArray[float64],
-) -> None:
-    """Points at increasing times up to the stop of the run, shape (5, n)."""
-    k = 0
-    for i in range(len(times)):
-        while k + 1 < len(kept) and kept[k + 1, TIME] < times[i]:
-            k += 1
-        place = kept[k, END]
-        if times[i] < stop:
-            place = min(place_of_time(kept[k], rows[k], times[i]), place)
-        _put(points, i, _point(kept[k], rows[k], place, width))
-        points[0, i] = times[i]
 
 
 @kernel
@@ -94,9 +36,9 @@ def _height(
     """By how much a scale or tube coordinate is above a level."""
     sign = kept[SIGN]
     if kind == SCALE:
-        grown = kept[H] if kept[STEP_MODE] == IN_SCALE else interpolated(rows[1], place)
+        grown = kept[H] if kept[MODE] == IN_SCALE else interpolated(rows[1], place)
         return float(sign * (place * grown - (sign * level * width - kept[MU])))
-    if kept[STEP_MODE] == IN_SCALE:
+    if kept[MODE] == IN_SCALE:
         if sign < 0.0:
             return inf
         old = kept[DELTA] - log(kept[MU] / width)
@@ -113,7 +55,7 @@ def _slope(
 ) -> float:  # fmt: skip
     """Derivative of the height along the step."""
     sign = kept[SIGN]
-    if kept[STEP_MODE] == IN_SCALE:
+    if kept[MODE] == IN_SCALE:
         return float(sign * kept[H]) if kind == SCALE else interpolated(derivatives[0], place)
     v = interpolated(derivatives[1], place)
     if kind == SCALE:
@@ -158,11 +100,13 @@ def find_passages(
         end = kept[k, END]
         places[0], heights[0] = 0.0, last
         count = 1
-        monotone = kind == SCALE and kept[k, STEP_MODE] == IN_SCALE
+        monotone = kind == SCALE and kept[k, MODE] == IN_SCALE
         if not monotone:
             for i in range(STAGES):
                 for m in range(2):
-                    derivatives[m, i] = np.sum(DERIVATIVE[i] * rows[k, m] * NODES)
+                    derivatives[m, i] = 0.0
+                    for j in range(STAGES):
+                        derivatives[m, i] += DERIVATIVE[i, j] * NODES[j] * rows[k, m, j]
         before = 0.0 if monotone else _slope(kept[k], derivatives, rows[k], 0.0, kind)
         for i in range(STAGES):
             place = min(NODES[i], end)
@@ -197,7 +141,7 @@ def find_passages(
             if way * direction < 0.0:
                 continue
             place = _passage(kept[k], rows[k], kind, level, width, places[i - 1], places[i], low)
-            _put(found, n, _point(kept[k], rows[k], place, width))
+            put(found, n, point(kept[k], rows[k], place, width))
             found[5, n] = way
             n += 1
             if n == found.shape[1]:
@@ -212,7 +156,7 @@ def _passage(
     left: float, right: float, low: float,
 ) -> float:  # fmt: skip
     """Place of the one passage between two places."""
-    if kind == SCALE and kept[STEP_MODE] == IN_SCALE:
+    if kind == SCALE and kept[MODE] == IN_SCALE:
         return float(min((kept[SIGN] * level * width - kept[MU]) / kept[H], right))
     for _ in range(_HALVINGS):
         middle = 0.5 * (left + right)

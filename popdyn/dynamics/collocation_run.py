@@ -7,52 +7,51 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
+from popdyn.dynamics.collocation_levels import SCALE, find_passages
+from popdyn.dynamics.collocation_pieces import (
+    DELTA,
+    END,
+    LAM,
+    MODE,
+    MU,
+    SIGN,
+    TIME,
+    H,
+    at_place,
+    place_of_time,
+    point,
+    put,
+)
 from popdyn.dynamics.collocation_steps import (
     IN_SCALE,
     IN_TIME,
-    moved,
     slopes,
     slopes_by_state,
     step,
 )
-from popdyn.dynamics.radau import STAGES, interpolated
+from popdyn.dynamics.radau import STAGES
 
 __all__ = [
     "AT_END",
     "AT_LEVEL",
-    "AT_REST",
     "COUNTS",
-    "DELTA",
-    "END",
-    "FIELDS",
     "FULL",
-    "MU",
     "NFEV",
     "NJEV",
     "N_STEPS",
     "ON_OTHER_SIDE",
-    "SIGN",
     "STATES",
-    "STEP_MODE",
-    "STUCK",
-    "TIME",
-    "H",
     "advance",
-    "at_place",
     "first_state",
-    "place_of_time",
 ]
 
 # Why a run stops.
 AT_END, AT_LEVEL, ON_OTHER_SIDE, FULL, AT_REST, STUCK = range(6)
 
-# Fields of a state, of the counts, and of a step that is kept: the state at its start (with the
-# sign that makes the scale of a run in the scale positive), its length, its mode, and where on it
-# the run ended, in units of its length.
-LAM, DELTA, MU, TIME, SIGN, NEXT_H, LAST_H = range(7)
-NFEV, NJEV, N_STEPS, MODE, HELD = range(5)
-H, STEP_MODE, END = 5, 6, 7
-STATES, COUNTS, FIELDS = 7, 5, 8
+# A state has the first fields of a step, the length of the next step and that of the last.
+NEXT_H, LAST_H, STATES = 5, 6, 7
+NFEV, NJEV, N_STEPS, LAST_MODE, HELD = range(5)
+COUNTS = 5
 
 # From here on, in units of 1 / l, the scale may take the place of time: the tube coordinate has a
 # singularity at scale 0. The label score must not move much faster; the gap keeps a run from
@@ -71,8 +70,6 @@ _FIRST_PART, _FIRST_TIME = 0.1, 0.5
 _MOST_REJECTIONS = 60
 # A run in the scale that does not come forward is near a turning point: so many steps in time.
 _REJECTIONS_IN_SCALE, _HELD_IN_TIME = 12, 5
-_LAST_ROUNDINGS = 16 * np.finfo(float64).eps  # a level at the end may seem so much later
-_PLACES = 100  # more than bisection to the last bit takes
 
 
 @kernel
@@ -82,7 +79,8 @@ def first_state(
     """State at time 0, upright if the scale is negative."""
     upright = scale > 0.0 or (scale == 0.0 and label_score >= 0.0)
     sign = 1.0 if upright else -1.0
-    state[:] = 0.0
+    for k in range(STATES):
+        state[k] = 0.0
     state[LAM], state[DELTA], state[MU] = sign * label_score, sign * excess, sign * scale * width
     state[SIGN] = sign
 
@@ -107,50 +105,6 @@ def _first_length(mode: int, lam: float, delta: float, mu: float, width: float) 
 
 
 @kernel
-def at_place(
-    kept: NDArray[float64], rows: NDArray[float64], place: float
-) -> tuple[float, float, float, float]:
-    """Label score, excess, scale and time on a step."""
-    mode = int(kept[STEP_MODE])
-    z0, z1 = place * interpolated(rows[0], place), place * interpolated(rows[1], place)
-    lam, delta, mu = moved(mode, kept[LAM], kept[DELTA], kept[MU], z0, z1, place * kept[H])
-    return lam, delta, mu, kept[TIME] + (z1 if mode == IN_SCALE else place * kept[H])
-
-
-@kernel
-def place_of_time(kept: NDArray[float64], rows: NDArray[float64], time: float) -> float:
-    """Where on a step a time is."""
-    elapsed = time - kept[TIME]
-    if not elapsed > 0.0:
-        return 0.0
-    if kept[STEP_MODE] == IN_TIME:
-        return float(min(elapsed / kept[H], 1.0))
-    if elapsed >= rows[1, STAGES - 1]:
-        return 1.0
-    # time grows with the scale: secants between two places that are kept on either side
-    left, right = 0.0, 1.0
-    below, above = -elapsed, rows[1, STAGES - 1] - elapsed
-    place = 0.0
-    for iteration in range(_PLACES):
-        last = place
-        place = left - below * ((right - left) / (above - below))
-        if iteration % 4 == 3 or not left < place < right:
-            place = 0.5 * (left + right)
-        value = place * interpolated(rows[1], place) - elapsed
-        if value == 0.0 or abs(place - last) <= 1e-16 * place or right - left <= 1e-16 * right:
-            break
-        if value < 0.0:
-            if below < 0.0 and last == left:
-                above *= 0.5  # Illinois
-            left, below = place, value
-        else:
-            if last == right:
-                below *= 0.5
-            right, above = place, value
-    return place
-
-
-@kernel
 def advance(
     state: NDArray[float64],
     counts: NDArray[np.int64],
@@ -162,6 +116,7 @@ def advance(
     keep: bool,
     kept: NDArray[float64],
     rows: NDArray[float64],
+    entrance: NDArray[float64],
 ) -> int:
     """Go on from a state to an end, and why it is the end.
 
@@ -172,7 +127,7 @@ def advance(
     width, t_end : float
         The half width, and the last time.
     level : float
-        A scale, times the half width, to end at once it is entered; nan for none.
+        A scale to end at once it is entered; nan for none.
     tolerances : ndarray
         Relative and absolute tolerance of a step.
     most_steps : int
@@ -181,6 +136,8 @@ def advance(
         Whether to keep all steps, as far as there is room, or the last one alone.
     kept, rows : ndarray, shapes (n, FIELDS) and (n, 2, STAGES)
         The steps.
+    entrance : ndarray, shape (6, 1)
+        Gets the point at which the level was entered.
     """
     last_rows = np.empty((2, STAGES))
     work = np.empty((2 * STAGES, 2 * STAGES))
@@ -195,7 +152,7 @@ def advance(
         f0, f1 = slopes(IN_TIME, state[LAM], state[DELTA], state[MU], width * width)
         if f0 == 0.0 and f1 == 0.0:
             return AT_REST
-        old_mode = counts[MODE]
+        old_mode = counts[LAST_MODE]
         if old_mode == IN_TIME and state[MU] < 0.0:
             # on the other side of scale 0 from where the run began
             if _mode(-state[LAM], -state[DELTA], -state[MU], width, _STEEP) == IN_SCALE:
@@ -207,20 +164,17 @@ def advance(
         mode = _mode(lam, delta, mu, width, steep) if counts[HELD] == 0 else IN_TIME
         counts[HELD] = max(0, counts[HELD] - 1)
         if mode != old_mode or state[NEXT_H] == 0.0:
-            counts[MODE] = mode
+            counts[LAST_MODE] = mode
             state[NEXT_H] = _first_length(mode, lam, delta, mu, width)
             state[LAST_H] = 0.0
 
         here = n if keep else 0
         h = state[NEXT_H]
-        upright_level = level * state[SIGN]
         rejections = 0
         while True:
-            shortened = False
-            if mode == IN_SCALE and mu < upright_level <= mu + h:
-                h, shortened = upright_level - mu, True
-            elif mode == IN_TIME and state[TIME] + h >= t_end:
-                h, shortened = t_end - state[TIME], True
+            last_step = mode == IN_TIME and state[TIME] + h >= t_end
+            if last_step:
+                h = t_end - state[TIME]
             error = step(
                 mode, state, h, state[TIME], width, tolerances, rows[here], last_rows,
                 state[LAST_H], work, pivots, counts,
@@ -237,35 +191,41 @@ def advance(
             counts[HELD] = _HELD_IN_TIME
             continue
 
-        kept[here, : SIGN + 1] = state[: SIGN + 1]
-        kept[here, H], kept[here, STEP_MODE], kept[here, END] = h, mode, 1.0
-        last_rows[:] = rows[here]
+        for k in range(SIGN + 1):
+            kept[here, k] = state[k]
+        kept[here, H], kept[here, MODE], kept[here, END] = h, mode, 1.0
+        for k in range(2):
+            for i in range(STAGES):
+                last_rows[k, i] = rows[here, k, i]
         n += 1
         counts[N_STEPS] += 1
         state[LAM], state[DELTA], state[MU], state[TIME] = at_place(kept[here], rows[here], 1.0)
         state[LAST_H] = h
-        if shortened:
-            if mode == IN_SCALE:
-                state[MU] = upright_level
-            else:
-                state[TIME] = t_end
-        else:
-            grow = _SAFETY * max(error, 1e-30) ** (-1.0 / _ORDER)
-            if mode == IN_SCALE:
-                grow *= state[MU] / mu  # lengths go with the scale
-            state[NEXT_H] = h * min(max(grow, _SHRINK), 1.0 if rejections else _GROW)
-
-        if state[TIME] > t_end * (1.0 + _LAST_ROUNDINGS):
-            place = place_of_time(kept[here], rows[here], t_end)
-            kept[here, END] = place
-            state[LAM], state[DELTA], state[MU], _ = at_place(kept[here], rows[here], place)
+        grow = _SAFETY * max(error, 1e-30) ** (-1.0 / _ORDER)
+        if mode == IN_SCALE:
+            grow *= state[MU] / mu  # lengths go with the scale
+        state[NEXT_H] = h * min(max(grow, _SHRINK), 1.0 if rejections else _GROW)
+        if last_step:
             state[TIME] = t_end
-            return AT_END
-        state[TIME] = min(state[TIME], t_end)
-        scale = state[SIGN] * state[MU]
-        if (0.0 <= level <= scale) or (scale <= level < 0.0):
-            return AT_LEVEL
+        elif state[TIME] > t_end:
+            kept[here, END] = place_of_time(kept[here], rows[here], t_end)
+            state[LAM], state[DELTA], state[MU], _ = at_place(
+                kept[here], rows[here], kept[here, END]
+            )
+            state[TIME] = t_end
+
         if level == level:
-            side = -state[SIGN] if level >= 0.0 else state[SIGN]
+            way = 1.0 if level >= 0.0 else -1.0
+            inside = way * state[SIGN] * state[MU] >= way * level * width
+            found = 0
+            if inside or mode == IN_TIME:
+                one, its_rows = kept[here : here + 1], rows[here : here + 1]
+                found = find_passages(one, its_rows, width, SCALE, level, way, entrance)
+            if inside and not found:  # by a rounding that no passage shows
+                put(entrance, 0, point(kept[here], rows[here], kept[here, END], width))
+            if inside or found:
+                entrance[0, 0] = min(entrance[0, 0], t_end)
+                return AT_LEVEL
+            side = -way * state[SIGN]
             if side * state[MU] >= _CAPTURED and side * state[DELTA] >= 0.0:
                 return ON_OTHER_SIDE

@@ -125,7 +125,7 @@ def step(
     rtol, atol = tolerances[0], tolerances[1]
     unknowns = 1 if mode == IN_SCALE else 2
     n = unknowns * STAGES
-    z = np.zeros((2, STAGES))
+    z = np.empty((2, STAGES))
     f = np.empty((2, STAGES))
     jacobian = np.empty((4, STAGES))
     right = np.empty(n)
@@ -137,6 +137,8 @@ def step(
     counts[0] += 1
     counts[1] += 1
 
+    for i in range(STAGES):
+        z[1, i] = 0.0
     if 0.0 < h <= _LONGEST_GUESS * h_before:
         for k in range(unknowns):
             for i in range(STAGES):
@@ -157,7 +159,9 @@ def step(
     else:
         unit = max(abs(lam), abs(mu))
         floor = atol * min(1.0, 1.0 / unit)
-        largest = max(np.abs(z[0]).max(), np.abs(z[1]).max())
+        largest = 0.0
+        for i in range(STAGES):
+            largest = max(largest, abs(z[0, i]), abs(z[1, i]))
         weight0 = rtol * (abs(lam) / unit) + floor
         weight1 = rtol * (abs(mu) / unit) + floor
         weight_excess = rtol * ((abs(delta) + _ROUNDED * largest) / unit) + floor

@@ -151,7 +151,7 @@ def hitting_time(
     if method == COLLOCATION:
         run = Collocation(head, end, rtol=rtol, atol=atol, level=entrance.scale, keep=False)
         if run.entered:
-            return entrance.on_path(run.path, run.head) or entrance.missed(run)
+            return _hit(run.entrance(entrance.level), f"{entrance.name} was entered")
         if not (run.gave_up or run.exhausted):
             return entrance.missed(run)
         method = METHOD
