@@ -149,22 +149,24 @@ class ClosedFormRisk:
     -----
     Worst errors, each relative to the largest component (in units of the half width), by the
     formula in use: of the risk and its gradient over 100,000 heads against balls that provably
-    contain them (`popdyn.enclosures`), of the Hessian over 12,000 against high precision.
+    contain them (`popdyn.enclosures`), of the Hessian over 12,000 against high precision; half of
+    either lie along the borders between the formulas.
 
     =========================== ======= ======== =======
     formula                       value gradient Hessian
     =========================== ======= ======== =======
-    `risk_near_origin`            1e-15  8.3e-15   2e-14
-    `risk_at_moderate_scale`      7e-15    6e-15   1e-14
-    `risk_at_small_scale`       2.6e-15  1.7e-14   5e-14
+    `risk_near_origin`          1.2e-15  4.2e-15 1.5e-14
+    `risk_at_moderate_scale`    1.1e-15  4.8e-15 1.3e-14
+    `risk_at_small_scale`       1.8e-15  9.4e-15   3e-14
     `risk_in_y` (low ratio)     1.8e-15  6.5e-15   4e-14
     `risk_in_z`                 2.3e-15  1.2e-14   8e-14
     `risk_in_z`, on the tube    4.9e-16  1.4e-15   2e-15
     =========================== ======= ======== =======
 
-    One place is worse: near `(lam, mu) = (3.17, 4.36)`, and its reflection, all three second
-    derivatives come close to 0 together (6e-4), and the Hessian's absolute error of 5e-16 is
-    relatively up to 5e-13.
+    Two places are worse, and their reflections, where all three second derivatives come close to 0
+    together: near `(lam, mu) = (3.17, 4.36)`, where they are 6e-4 and the absolute error of the
+    Hessian, 5e-16, is relatively up to 5e-13; and along `mu = -0.797` from `lam = 5` on, where they
+    are 1e-5 and less and the absolute error of 1e-17 is relatively up to 2e-12.
 
     The gradient keeps its relative accuracy down to the smallest radius around the origin. At
     large scale, the excess that a head carries decides: one spacing of it shifts `q`, so that a
