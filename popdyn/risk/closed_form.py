@@ -148,9 +148,9 @@ class ClosedFormRisk:
     Notes
     -----
     Worst errors, each relative to the largest component (in units of the half width), by the
-    formula in use: of the risk and its gradient over 100,000 heads against balls that provably
-    contain them (`popdyn.enclosures`), of the Hessian over 12,000 against high precision; half of
-    either lie along the borders between the formulas.
+    formula in use: of the risk and its gradient over 65,000 heads or more against balls that
+    provably contain them (`popdyn.enclosures`), of the Hessian over 5,000 or more against high
+    precision. Many of the heads lie along the borders between the formulas.
 
     =========================== ======= ======== =======
     formula                       value gradient Hessian

@@ -10,9 +10,9 @@ left is smooth and has the antiderivatives `nu^3 J(u)` of `nu^2 p^2` and `nu K(u
 
     p = u r - 1/2,    J = 1/6 - r - u m,    K = u (1/4 - r) - u^2 n - 1/2,
 
-with power series `r`, `m`, `n` in `u^2` of half the length of those of `J` and `K` themselves: since
-`1 / expm1(u)^2` is minus the slope of `1 / expm1(u)` and minus that itself, only the integrals of
-`g` and of `u g` are left, and `g + u / 2` is even.
+with power series `r`, `m`, `n` in `u^2`, of half the length of those of `J` and `K` themselves:
+since `1 / expm1(u)^2` is minus the slope of `1 / expm1(u)` and minus that itself, only the
+integrals of `g` and of `u g` are left, and `g + u / 2` is even.
 """
 
 from math import exp, expm1, factorial, log1p
