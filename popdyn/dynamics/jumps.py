@@ -14,7 +14,7 @@ from scipy.integrate import DOP853
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.dynamics.descent_steps import LOST, State, steps_of
-from popdyn.dynamics.surrogate import NODES, Patches, Surrogate, excess_unit, patch_gradient
+from popdyn.dynamics.surrogate import NODES, SCALES, Patches, Surrogate, excess_unit, patch_gradient
 from popdyn.risk.corpus_kernels import two_sum
 from popdyn.risk.protocol import Risk
 
@@ -177,10 +177,14 @@ class Jumps:
         return None if (np.abs(last) <= _SMOOTH * np.array(size)).all() else _TRANSIENT
 
     def _pays(self, step: NDArray[float64], state: State, left: int, level: float) -> bool:
-        """Whether as many steps lie ahead, of the run and of a patch, as the patch has nodes."""
+        """Whether so many steps lie ahead, of the run and on a patch, that a patch pays.
+
+        A patch costs a corpus little more than a step for each of its scales, other risks a step
+        for each node; but the steps that are smooth are mostly slow, and a patch holds for many.
+        """
         return bool(
             left >= NODES
-            and self.surrogate.lasts(state[0], state[2], step, NODES)
+            and self.surrogate.lasts(state[0], state[2], step, SCALES)
             and NODES * max(step[1], 0.0) <= level - state[2]
         )
 

@@ -14,12 +14,12 @@ from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.risk.protocol import Risk
 
-__all__ = ["NODES", "Patches", "Surrogate", "patch_gradient"]
+__all__ = ["NODES", "SCALES", "Patches", "Surrogate", "patch_gradient"]
 
 # Nodes in `log |mu|` and in the excess. On the largest box the last coefficients of corpora with
 # 300 and 1000 tasks are below 1e-13 of the largest gradient, from scale 10 to 100.
 _SHAPE = (15, 13)
-NODES = _SHAPE[0] * _SHAPE[1]
+SCALES, NODES = _SHAPE[0], _SHAPE[0] * _SHAPE[1]
 _HALF_WIDTHS = (0.2, 0.1)
 _HALVINGS = 6  # a gradient that no box of 1/64 of the largest one holds is not smooth
 # Of the last two coefficients in either direction, over the largest gradient: what they leave in a
