@@ -74,12 +74,13 @@ def gradient_descent(
         "steps" takes every step. "jumps" follows the same map without that: patches stand in for
         the gradient, and the generator of the map is integrated on them. A run of 1e13 steps down
         the population risk takes two seconds. `error_estimate` of the result is its estimated
-        error, relative in the scale and absolute in the excess: measured from 1400 starts, above
-        the true one but for roundings of 2e-14. No jump is made where it would exceed 1e-11; it
-        may grow beyond in later steps, if they are unstable or the scale falls to zero. Where the
-        steps are not smooth or above half the stability limit, too, they are taken one by one, and
-        the message says how many. A head has stalled where its updates are lost and below the noise
-        of the patches, which may be some thousand steps from where plain steps find it.
+        error, relative in the scale and absolute in the excess: measured from 1800 starts, above
+        the true one but for roundings, 2e-14 of the largest scale and excess on the way. No jump
+        is made where it would exceed 1e-11; it may grow beyond in later steps, if they are unstable
+        or the scale falls to zero. Where the steps are not smooth or above half the stability
+        limit, too, they are taken one by one, and the message says how many. A head has stalled
+        where its updates are lost and below the noise of the patches, which may be some thousand
+        steps from where plain steps find it.
 
     Returns
     -------
