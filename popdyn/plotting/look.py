@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, Any
 
 import matplotlib as mpl
@@ -86,6 +87,12 @@ class Figure(PlainFigure):
         stream = io.BytesIO()
         save(self, stream, "png")
         return stream.getvalue()
+
+    def _ipython_display_(self) -> None:
+        # Without this the inline backend, once anybody has loaded pyplot, takes over the drawing of
+        # all figures, at half the dots and with the user's settings. IPython is there if it calls.
+        display = import_module("IPython.display")
+        display.display(display.Image(self._repr_png_(), retina=True))
 
 
 def settle(figure: PlainFigure) -> None:
