@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,10 @@ class CollocationPath:
         if time == 0 or not len(self.steps):
             return self.start
         return self.head_of(self.points(np.array([time]))[:, 0])
+
+    @cached_property
+    def stop_head(self) -> Head:
+        return self.head(self.stop)
 
     def points(self, times: NDArray[float64]) -> NDArray[float64]:
         """Points at increasing times."""
@@ -213,7 +218,7 @@ class Collocation:
 
     @property
     def head(self) -> Head:
-        return self.path.head(self.time)
+        return self.path.stop_head
 
     @property
     def nfev(self) -> int:

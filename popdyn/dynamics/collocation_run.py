@@ -200,6 +200,12 @@ def advance(
         n += 1
         counts[N_STEPS] += 1
         state[LAM], state[DELTA], state[MU], state[TIME] = at_place(kept[here], rows[here], 1.0)
+        # The smaller of the two is carried, or their roundings would drift apart: at scale 1e20 the
+        # excess knows nothing of a label score of 50, with which the head ends near the origin.
+        if abs(state[LAM]) <= abs(state[DELTA]):
+            state[DELTA] = state[LAM] - state[MU]
+        else:
+            state[LAM] = state[DELTA] + state[MU]
         state[LAST_H] = h
         grow = _SAFETY * max(error, 1e-30) ** (-1.0 / _ORDER)
         if mode == IN_SCALE:

@@ -248,3 +248,12 @@ def test_a_head_of_huge_scores_comes_to_the_other_side_by_either_method():
     assert hit.time == pytest.approx(same.time, rel=1e-9, abs=0)
     # the scale falls by 2 t/mu^2: mu^3 is used up at mu^3/6
     assert hit.time == pytest.approx(1e18 / 6, rel=1e-3, abs=0)
+
+
+def test_a_label_score_is_not_lost_beside_a_scale_that_comes_down_to_it():
+    # At scale 1e20 an excess is a multiple of 16384, and the fall takes 500 steps.
+    fallen = [
+        hitting_time(ClosedFormRisk(), Head.from_scores(-50.0, scale), scale=-3.0).head.label_score
+        for scale in (1e3, 1e20)
+    ]
+    assert fallen[1] == pytest.approx(fallen[0], rel=1e-12, abs=0)
