@@ -49,7 +49,6 @@ LAYERS = {
         "popdyn.risk.cut_panels",
         "popdyn.risk.infinite_context",
         "popdyn.risk.reflected_pair",
-        "popdyn.risk.lanes",
         "popdyn.risk.exponential_rows",
         "popdyn.risk.corpus_kernels",
         "popdyn.risk.corpus",

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from popdyn.attention import second_derivatives
 from popdyn.compiled import kernel
 from popdyn.coordinates import _two_product, _two_sum
+from popdyn.machine_arithmetic import fusable_product, fused_multiply_add, reordered_add
 from popdyn.risk.exponential_rows import LOG2_E, exponential, power_of_two
-from popdyn.risk.lanes import fused, plus, times
 
 __all__ = [
     "Tasks",
@@ -118,10 +118,10 @@ def _sum_on(tasks: Tasks, start: int, count: int, mu: float, kept: NDArray[float
         for k in range(np.uintp(end - begin)):
             d = features[row, first + k] - top
             w = power_of_two(d, rate)
-            part = times(w, d)
-            mass = plus(mass, w)
-            once = plus(once, part)
-            twice = plus(twice, times(part, d))
+            part = fusable_product(w, d)
+            mass = reordered_add(mass, w)
+            once = reordered_add(once, part)
+            twice = reordered_add(twice, fusable_product(part, d))
         kept[_MASS, i] += mass
         kept[_ONCE, i] += once
         kept[_TWICE, i] += twice
@@ -151,8 +151,8 @@ def _average(first: int, stop: int, rate: float, kept: NDArray[float64]) -> tupl
         is_open = rises | (rest > _NEGLIGIBLE * twices[i])
         means[i], variances[i] = mean, variance
         goals[i] = ends[i] + (n_nearest[i] if is_open else 0.0)
-        n_open = plus(n_open, 1.0 if is_open else 0.0)
-        n_cancel = plus(n_cancel, 1.0 if variance < _CANCELS * square else 0.0)
+        n_open = reordered_add(n_open, 1.0 if is_open else 0.0)
+        n_cancel = reordered_add(n_cancel, 1.0 if variance < _CANCELS * square else 0.0)
     return n_open, n_cancel
 
 
@@ -180,9 +180,9 @@ def _sum_around_means(
         for k in range(np.uintp(end)):
             d = features[row, first + k] - top
             off = d - mean
-            part = times(times(power_of_two(d, rate), off), off)
-            twice = plus(twice, part)
-            thrice = plus(thrice, times(part, off))
+            part = fusable_product(fusable_product(power_of_two(d, rate), off), off)
+            twice = reordered_add(twice, part)
+            thrice = reordered_add(thrice, fusable_product(part, off))
         kept[_VARIANCE, i], kept[_THIRD, i] = twice / mass, thrice / mass
 
 
@@ -219,7 +219,7 @@ def _weights(
     gap, gap_tail = two_sum(top_n, -top_p)
     gap, base_tail = two_sum(gap, -base)
     product = mu * gap
-    product_tail = fused(mu, gap, -product)
+    product_tail = fused_multiply_add(mu, gap, -product)
     total, total_tail = two_sum(product, -2.0 * score)
     tail = total_tail + (product_tail + mu * (gap_tail + base_tail))
     sign = -1.0 if total > 0.0 else 1.0
@@ -257,9 +257,9 @@ def _gradient(
         gap = (top_p - top_n) + (mean_p - mean_n)
         covariance = positive * negative * gap
         variance = positive * variances[i] + negative * variances[half + i] + covariance * gap
-        value = plus(value, times(error, error))
-        d_lam = plus(d_lam, times(error, 2.0 * covariance))
-        d_mu = plus(d_mu, times(error, variance))
+        value = reordered_add(value, fusable_product(error, error))
+        d_lam = reordered_add(d_lam, fusable_product(error, 2.0 * covariance))
+        d_mu = reordered_add(d_mu, fusable_product(error, variance))
     return value, d_lam, d_mu
 
 

@@ -3,7 +3,7 @@
 from math import log
 
 from popdyn.compiled import kernel
-from popdyn.risk.lanes import bits_of, double_of, fused
+from popdyn.machine_arithmetic import bits_of, double_of, fused_multiply_add
 
 __all__ = ["LOG2_E", "exponential", "power_of_two"]
 
@@ -40,16 +40,16 @@ _POWER = tuple(
 def _two_to(fraction: float, shifted: float) -> float:
     """`2^(whole + fraction)` with the whole number in the last bits of `shifted`."""
     c, f = _POWER, fraction
-    p = fused(c[10], f, c[9])
-    p = fused(p, f, c[8])
-    p = fused(p, f, c[7])
-    p = fused(p, f, c[6])
-    p = fused(p, f, c[5])
-    p = fused(p, f, c[4])
-    p = fused(p, f, c[3])
-    p = fused(p, f, c[2])
-    p = fused(p, f, c[1])
-    p = fused(p, f, c[0])
+    p = fused_multiply_add(c[10], f, c[9])
+    p = fused_multiply_add(p, f, c[8])
+    p = fused_multiply_add(p, f, c[7])
+    p = fused_multiply_add(p, f, c[6])
+    p = fused_multiply_add(p, f, c[5])
+    p = fused_multiply_add(p, f, c[4])
+    p = fused_multiply_add(p, f, c[3])
+    p = fused_multiply_add(p, f, c[2])
+    p = fused_multiply_add(p, f, c[1])
+    p = fused_multiply_add(p, f, c[0])
     found = double_of(bits_of(p) + (bits_of(shifted) << 52))
     return found if shifted - _TO_WHOLE >= _SMALLEST else 0.0
 
@@ -61,8 +61,8 @@ def power_of_two(distance: float, rate: float) -> float:
     Within 4e-16 for the double `rate`; a rate rounded from `mu log2(e)` stands for one scale
     within 1e-16 of `mu`, the same for all distances.
     """
-    shifted = fused(distance, rate, _TO_WHOLE)
-    fraction = fused(distance, rate, _TO_WHOLE - shifted)
+    shifted = fused_multiply_add(distance, rate, _TO_WHOLE)
+    fraction = fused_multiply_add(distance, rate, _TO_WHOLE - shifted)
     return _two_to(fraction, shifted)
 
 
@@ -72,7 +72,9 @@ def exponential(exponent: float, tail: float) -> float:
 
     Within 4.3e-16.
     """
-    shifted = fused(exponent, LOG2_E, _TO_WHOLE)
+    shifted = fused_multiply_add(exponent, LOG2_E, _TO_WHOLE)
     whole = shifted - _TO_WHOLE
-    rest = fused(whole, -_LOG_2_LOW, fused(whole, -_LOG_2_HIGH, exponent) + tail)
+    rest = fused_multiply_add(
+        whole, -_LOG_2_LOW, fused_multiply_add(whole, -_LOG_2_HIGH, exponent) + tail
+    )
     return _two_to(LOG2_E * rest, shifted)
