@@ -20,7 +20,13 @@ from popdyn.enclosures import (  # noqa: E402
     integrated_risk_balls,
     risk_balls,
 )
-from popdyn.risk.closed_form import _regime, _sign  # noqa: E402
+from popdyn.risk.closed_form import (  # noqa: E402
+    _THIN,
+    _THIN_LEAST,
+    _THIN_SLOPE,
+    _regime,
+    _sign,
+)
 
 # What ClosedFormRisk states, as relative errors; the measured worst ones are printed by the survey.
 VALUE, GRADIENT = 1e-14, 2e-14
@@ -144,7 +150,7 @@ def surveyed_heads(count):
             yield Head.from_scores(rng.uniform(-4, 4), border, 1.0)
         elif kind == 8:  # borders of the thin layer and of the low ratio
             mu = rng.uniform(-2.0, 2.5)
-            thin = max(0.9 - 0.32 * abs(mu), 0.42)
+            thin = max(_THIN - _THIN_SLOPE * abs(mu), _THIN_LEAST)
             lam = float(rng.choice([thin, -thin, mu + thin, mu - thin, 0.5 * mu]))
             yield Head.from_scores(np.nextafter(lam, rng.choice([-9, 9])), mu, 1.0)
         else:
