@@ -282,4 +282,5 @@ def _product_plus(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Any:
         product, product_tail = _two_product(mantissa_a, mantissa_b)
         total, total_tail = _two_sum(product, shifted)
         small = np.ldexp(total + (total_tail + product_tail), exponent)
-        return np.where(np.abs(shifted) > _BEYOND, c, small)
+        # The exponent of a product of 0 means nothing, and shifting by it may lose bits of `c`.
+        return np.where((np.abs(shifted) > _BEYOND) | (product == 0.0), c, small)

@@ -99,6 +99,14 @@ def test_neither_score_can_be_had_from_the_other_at_large_scale():
     assert Head.from_scores(head.label_score, 1e9) != head
 
 
+@pytest.mark.parametrize("score", [5.93080058165991e-151, 2.225073858507203e-309, -5e-324, 1e300])
+@pytest.mark.parametrize("half_width", [2.7e157, 2.0, 1e-200])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_at_scale_zero_excess_and_label_score_are_one_number(score, half_width, zero):
+    assert Head.from_scores(score, zero, half_width).excess == score
+    assert Head.from_excess(score, zero, half_width).label_score == score
+
+
 @pytest.mark.parametrize(
     ("label_score", "scale", "half_width", "excess"),
     [

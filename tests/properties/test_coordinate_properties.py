@@ -22,6 +22,7 @@ MAKERS = {
 }
 each_maker = pytest.mark.parametrize(("name", "make"), MAKERS.items(), ids=MAKERS)
 TINY = 5e-324
+NOTHING = 1e-300  # below it doubles lose bits by themselves
 
 
 def spacing(*numbers):
@@ -74,15 +75,15 @@ def test_excess_and_label_score_are_the_exact_ones_rounded_once(label_score, sca
 def test_a_round_trip_through_another_coordinate_is_within_a_spacing_of_its_terms(head):
     lam, delta, mu, l = head.label_score, head.excess, head.scale, head.half_width
     largest = spacing(lam, delta, mu * l)
-    assert abs(Head.from_excess(delta, mu, l).label_score - lam) <= largest
-    assert abs(Head.from_scores(lam, mu, l).excess - delta) <= largest
+    assert abs(Head.from_excess(delta, mu, l).label_score - lam) <= largest + NOTHING
+    assert abs(Head.from_scores(lam, mu, l).excess - delta) <= largest + NOTHING
     if mu > 0:
         log = math.log(mu)
         back = Head.from_tube(head.tube, mu, l)
         # One spacing for each of the two roundings passed: of c and of delta.
         assert abs(back.excess - delta) <= 2 * spacing(head.tube, log, delta)
         there = Head.from_ratio(head.ratio, mu, l)
-        assert abs(there.label_score - lam) <= 2 * spacing(lam) + 4 * TINY / min(1.0, mu)
+        assert abs(there.label_score - lam) <= 2 * spacing(lam) + NOTHING * max(1.0, mu)
 
 
 @held_to(max_examples=300)
@@ -98,7 +99,8 @@ def test_reflection_is_exact_and_its_own_inverse(head):
 def test_a_chart_gives_its_own_head_back(head):
     linear = LinearChart.around(head)
     back = linear.head(linear.state(head))
-    assert (back.label_score, back.scale) == (head.label_score, head.scale)
+    assert abs(back.label_score - head.label_score) <= NOTHING
+    assert abs(back.scale - head.scale) <= NOTHING / head.half_width
     if head.scale != 0:
         tube = TubeChart.around(head)
         back = tube.head(tube.state(head))
