@@ -166,13 +166,9 @@ def step(
         weight1 = rtol * (abs(mu) / unit) + floor
         weight_excess = rtol * ((abs(delta) + _ROUNDED * largest) / unit) + floor
 
-    renew = True
+    renew, solved = True, False
     last = inf
-    while_left = _MOST_ITERATIONS
-    while True:
-        if while_left == 0:
-            return inf
-        while_left -= 1
+    for _ in range(_MOST_ITERATIONS):
         for i in range(STAGES):
             at = moved(mode, lam, delta, mu, z[0, i], z[1, i], NODES[i] * h)
             f0, f1 = slopes(mode, at[0], at[1], at[2], square)
@@ -218,9 +214,12 @@ def step(
         if not (size < inf and rate < 2.0):
             return inf
         if size <= _DONE or (rate < 1.0 and size * rate <= _LEFT * (1.0 - rate) and last < inf):
+            solved = True
             break
         renew = rate > _CONTRACTS
         last = size
+    if not solved:
+        return inf
 
     for i in range(STAGES):
         rows[0, i] = z[0, i] / NODES[i]

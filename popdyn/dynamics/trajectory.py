@@ -61,8 +61,8 @@ class Trajectory:
     Attributes
     ----------
     t : ndarray
-        Times of the points: those asked for, else the solver's own steps. For a descent the
-        number of steps times the step size.
+        Times of the points: those asked for, else the solver's own, its steps or the nodes of
+        collocation. For a descent the number of steps times the step size.
     label_score, scale, excess, tube : ndarray
         Coordinates of the points (MODEL §1); `tube` is nan where `scale <= 0`.
     risk : ndarray

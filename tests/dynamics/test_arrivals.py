@@ -47,6 +47,33 @@ def test_every_time_is_that_of_the_head_alone(heads):
     assert hitting_times(risk, heads, 60.0).tolist() == alone
 
 
+def test_any_number_of_workers_gives_the_same_bits():
+    heads = Head.from_ratio(np.linspace(0.3, 3.0, 7), np.geomspace(0.5, 200.0, 5)[:, np.newaxis])
+    alone = hitting_times(ClosedFormRisk(), heads, 100.0, workers=1)
+    assert np.isfinite(alone).all() and (alone == 0).sum() == 7
+    for workers in (2, 3, 50):
+        same = hitting_times(ClosedFormRisk(), heads, 100.0, workers=workers)
+        np.testing.assert_array_equal(same, alone)
+
+
+def test_no_heads_give_no_times():
+    assert hitting_times(ClosedFormRisk(), Head.from_scores([], []), 5.0).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": np.nan}, "scale level must be one finite"),
+        ({"scale": 5.0, "t_end": -1.0}, "t_end must be"),
+        ({"scale": 5.0, "risk": ClosedFormRisk(2.0)}, "half width 2.0 of the risk"),
+    ],
+)
+def test_bad_arguments_are_refused(options, message):
+    options = {"risk": ClosedFormRisk(), "heads": Head.from_scores([1.0], 2.0)} | options
+    with pytest.raises(ValueError, match=message):
+        hitting_times(**options)
+
+
 def test_one_head_gives_one_time():
     assert hitting_times(BOWL, Head.from_scores(0.3, 4.0), 3.0).shape == ()
 

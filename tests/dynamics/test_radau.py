@@ -45,9 +45,9 @@ def exact():
 
 def largest(matrix, exact):
     return max(
-        abs(float(exact[i, j] - ctx_number))
+        abs(float(exact[i, j] - entry))
         for i, row in enumerate(matrix.tolist())
-        for j, ctx_number in enumerate(row)
+        for j, entry in enumerate(row)
     )
 
 
