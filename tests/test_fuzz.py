@@ -94,13 +94,21 @@ class Lines:
         words = ["transfer", self.choice(INPUTS), "--thresholds", *thresholds, "--sizes", *sizes]
         return words + self.now_and_then(0.3, *drawn) + self.now_and_then(0.5, "--json")
 
+    def map(self):
+        grid = [self.choice(["1", "2", "3", "0", "x"]) for _ in range(2)]
+        words = ["map", "--points", *grid, "--scale-level", self.choice(["2", "3", "0.1", "nan"])]
+        words += self.now_and_then(0.3, "--ratios", self.number(), self.number())
+        words += self.now_and_then(0.3, "--scales", self.number(), self.number())
+        words += self.now_and_then(0.1, "--half-width", self.number())
+        return words + self.outputs() + self.now_and_then(0.5, "--json")
+
     def replot(self):
         numbers = self.choice([*COUNTS, "1,2", "1,,2", "13", ","])
         return ["figures", "--replot", "--only", numbers, "--out", self.choice(INPUTS)]
 
     def line(self):
         kinds = [self.risk] * 4 + [self.flow] * 3 + [self.hit] * 3
-        kinds += [self.pretrain, self.transfer, self.replot]
+        kinds += [self.pretrain, self.transfer, self.replot, self.map]
         words = self.choice(kinds)()
         if self.random.random() < 0.1:
             self.random.shuffle(words)
