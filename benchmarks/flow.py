@@ -149,7 +149,7 @@ def _jitted(solver: str, rtol: float) -> Callable[..., Any]:
         lambda t, y, _: jnp.stack(velocity(jnp, lambda *head: graded(jnp, *head), t, y))
     )
     reached = diffrax.Event(
-        lambda t, y, level, **_: y[1] - level, optimistix.Newton(rtol=1e-13, atol=1e-13)
+        lambda t, y, args, **_: y[1] - args, optimistix.Newton(rtol=1e-13, atol=1e-13)
     )
 
     def solve(clock: Any, end: Any, state: Any, level: Any, event: Any) -> Any:
