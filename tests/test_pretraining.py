@@ -128,7 +128,7 @@ def test_a_long_training_calls_back_on_the_way():
     checkpoint = pretrain(
         corpus_of(128, 0), step_size=0.1, callback=lambda t, head: seen.append(float(head.scale))
     )
-    assert len(seen) > 3
+    assert len(seen) > 1
     assert seen == sorted(seen) and seen[-1] == checkpoint.head.scale
 
 

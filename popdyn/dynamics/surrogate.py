@@ -27,8 +27,11 @@ _HALVINGS = 6  # a gradient that no box of 1/64 of the largest one holds is not 
 _TAIL = 1e-12
 _NOISE = 1e-14  # of a patch, over the largest gradient: measured 1e-15 to 5e-15
 _AHEAD = 0.9  # of the half width lies the center of a box beyond the point it is made for
-_STEEPEST = 20.0  # slant, in half widths of the excess for a factor e of the scale
-_KEPT = 8  # patches: the path leaves the others behind
+# A box is slanted along the path. Where that is steep, it is narrowed in the scale until the excess
+# changes by no more than this along half of it.
+_HALF_SLANT = 0.3
+_STEEPEST = 100.0 * _HALF_SLANT  # slant for a factor e of the scale
+_KEPT = 16  # patches: the path leaves the others behind, but not its shadow
 
 # For each patch its center in `log |mu|`, the inverse of its half width there, its center in the
 # excess, the inverse of that half width, the slant, the sign of `mu` and the noise of the gradient;
@@ -55,11 +58,9 @@ class Surrogate:
     def lasts(self, excess: float, scale: float, step: NDArray[float64], n_steps: int) -> bool:
         """Whether so many steps like one from a point stay on a patch made for it."""
         unit = excess_unit(excess, scale, self.risk.half_width)
-        by_log, by_excess = n_steps * np.abs(step[::-1]) / (abs(scale), unit)
-        return bool(
-            by_log <= 2.0 * _AHEAD * _HALF_WIDTHS[0]
-            and by_excess <= _HALF_WIDTHS[1] * (1.0 + _STEEPEST * by_log)
-        )
+        way = n_steps * np.abs(step[::-1])
+        reach = np.array((_HALF_WIDTHS[0] * abs(scale), _HALF_SLANT * unit)) * (2.0 * _AHEAD)
+        return bool((way <= reach).all())
 
     def cover(self, excess: float, scale: float) -> bool:
         """Make a patch that begins at a point and lies ahead of it; whether one holds there."""
@@ -70,10 +71,12 @@ class Surrogate:
             return False
         along = -np.sign(slope[1] * scale)
         unit = excess_unit(excess, scale, self.risk.half_width)
-        steep = _STEEPEST * _HALF_WIDTHS[1] * unit
+        steep = _STEEPEST * unit
         with np.errstate(over="ignore"):  # where the scale rests
             slant = float(np.clip(scale * slope[0] / slope[1], -steep, steep)) if along else 0.0
-        half_log, half_excess = _HALF_WIDTHS[0], _HALF_WIDTHS[1] * unit
+        too_far = abs(slant) * _HALF_WIDTHS[0] / (_HALF_SLANT * unit)
+        half_log = _HALF_WIDTHS[0] / max(too_far, 1.0)
+        half_excess = _HALF_WIDTHS[1] * unit
         for _ in range(_HALVINGS + 1):
             log_scale = float(np.log(abs(scale)) + along * _AHEAD * half_log)
             center = excess + slant * along * _AHEAD * half_log

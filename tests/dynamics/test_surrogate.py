@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from toy_risks import QuadraticRisk, SpoiltRisk
 
-from popdyn import ClosedFormRisk, CorpusRisk, Design, Head, sample_corpus
+from popdyn import ClosedFormRisk, CorpusRisk, Design, Head, gradient_descent, sample_corpus
 from popdyn.dynamics.surrogate import NODES, Surrogate, patch_gradient
 
-# Of the largest gradient on the patch. Measured: 2e-12 on corpora of 64 tasks, 2e-14 on the rest.
-CLOSE = 1e-11
+CLOSE = 1e-12  # of the largest gradient on the patch; measured 5e-15
 
 HEADS = {
     "on the tube": (ClosedFormRisk(), 3.0, 10.0),
@@ -29,21 +28,22 @@ def held(surrogate, excess, scale, n_dropped=0):
 def test_a_patch_holds_the_gradient_ahead_of_the_point(risk, excess, scale):
     surrogate = Surrogate(risk)
     assert surrogate.cover(excess, scale)
-    g_lam, g_mu = risk.gradient(Head.from_excess(excess, scale, risk.half_width))
-    slope = scale * (g_lam - risk.half_width * g_mu) / g_mu
-    seen = 0
-    for step in np.linspace(0.0, 0.3, 30):
-        along = -step * np.sign(g_mu * scale)
-        there = excess + np.clip(slope, -0.1, 0.1) * along, scale * np.exp(along)
-        found = held(surrogate, *there)
-        if np.isnan(found).any():
-            break
-        g_lam_there, g_mu_there = risk.gradient(Head.from_excess(*there, risk.half_width))
-        exact = np.array([g_lam_there - risk.half_width * g_mu_there, g_mu_there])
-        largest = surrogate.patches[0][0, 6] / 1e-14  # of what is noise
-        assert np.abs(found - exact).max() < CLOSE * largest
-        seen += 1
-    assert seen >= 2
+    assert np.isfinite(held(surrogate, excess, scale)).all()
+    center, per_log, middle, per_excess, slant, sign, noise = surrogate.patches[0][0]
+    for u, v in np.random.default_rng(0).uniform(-1.0, 1.0, (200, 2)):
+        there = middle + slant * u / per_log + v / per_excess, sign * np.exp(center + u / per_log)
+        g_lam, g_mu = risk.gradient(Head.from_excess(*there, risk.half_width))
+        exact = np.array([g_lam - risk.half_width * g_mu, g_mu])
+        assert np.abs(held(surrogate, *there) - exact).max() < CLOSE * (noise / 1e-14)
+
+
+def test_a_patch_lies_where_the_descent_goes():
+    risk = ClosedFormRisk()
+    surrogate = Surrogate(risk)
+    assert surrogate.cover(5.0, 10.0)
+    end = gradient_descent(risk, Head.from_excess(5.0, 10.0), 1.0, 100).stop_head
+    assert end.excess < 4.9
+    assert np.isfinite(held(surrogate, float(end.excess), float(end.scale))).all()
 
 
 def test_there_is_no_gradient_beside_the_patches():
