@@ -24,7 +24,9 @@ __all__ = [
     "MAX_ORDER",
     "boundary_error",
     "escape_time",
+    "fourth_power_increment",
     "fourth_power_rate",
+    "gradient_slope",
     "growth_rate",
     "interior_error",
     "relaxation_rate",
@@ -257,6 +259,22 @@ def stable_step(scale: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     return positive("scale", scale) ** 3 / (2 * one_width(half_width))
 
 
+def fourth_power_increment(
+    step_size: ArrayLike, n_steps: int, start_scale: float, half_width: float = 1.0
+) -> NDArray[float64]:
+    """What `mu^4` gains a step of gradient descent over the step size, on the tube (MODEL §4).
+
+    The flow's scale at the same time, from the same scale on the tube, and of the step size the
+    first term: a step gains `6 (mu dmu)^2` more than the flow, `3 eta/(1 + l^2) log(mu^4/mu0^4)`
+    in all. A start off the tube is neglected.
+    """
+    eta, width = positive("step_size", step_size), one_width(half_width)
+    time = eta * n_steps
+    fourth = scale_at(time + time_at(start_scale, width), width) ** 4
+    more = 3.0 / 8.0 * fourth_power_rate(width) * eta * np.log(fourth / start_scale**4)
+    return np.asarray((fourth - start_scale**4 + more) / time, dtype=float64)
+
+
 def saddle_eigenvalues(half_width: float = 1.0) -> NDArray[float64]:
     """Eigenvalues `l^3 (5 l -+ sqrt(25 l^2 + 36))/45` of the Hessian at the origin (MODEL §5).
 
@@ -269,6 +287,18 @@ def saddle_eigenvalues(half_width: float = 1.0) -> NDArray[float64]:
     root = sqrt(25 * width**2 + 36)
     # 25 l^2 - (25 l^2 + 36) = -36: the first without its cancellation at large l
     return width**3 / 45 * np.array([-36 / (5 * width + root), 5 * width + root])
+
+
+def gradient_slope(angle: float, half_width: float = 1.0) -> float:
+    """Limit of `|grad L| / r` at small radius in the direction `angle`, in degrees (MODEL §5).
+
+    The entries `0`, `-a` twice and `b` of the Hessian at the origin follow from its eigenvalues:
+    `a^2` is minus their product and `b` their sum.
+    """
+    low, high = saddle_eigenvalues(half_width)
+    a, b = np.sqrt(-low * high), low + high
+    cos, sin = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
+    return float(np.hypot(-a * sin, -a * cos + b * sin))
 
 
 def escape_time(radius: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:

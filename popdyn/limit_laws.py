@@ -8,13 +8,16 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
-from popdyn.asymptotics import tube_limit
+from popdyn.asymptotics import scale_at, tube_limit
 from popdyn.law_arguments import one_width, positive
 
 __all__ = [
+    "averaged_risk_at",
+    "boundary_limits",
     "context_rms",
     "density_tube_center",
     "label_score_cap",
+    "localized_floor",
     "pair_fifth_power_rate",
     "pair_layer",
     "pair_risk_at",
@@ -55,6 +58,30 @@ def saturation_scale(flip_probability: ArrayLike, half_width: float = 1.0) -> ND
     return np.asarray(weight.real / one_width(half_width), dtype=float64)
 
 
+def localized_floor(scale: float, probability: float) -> float:
+    """Error `|F - alpha|` on an infinite context with flips within `1/mu`, interior (MODEL §7).
+
+    The positives have the density `exp(u)` at `u = mu (x - alpha) < 0`, less a share `p` on
+    `[-1, 0]`, and a share `p` of it on `[0, 1]`; neglected is `exp(-mu l)`. Its mean is
+    `-(1 - p (2 - 2/e)) / (1 + p (e - 2 + 1/e))`: flips offset the bias of the clean head.
+    """
+    p, e = probability, np.e
+    return float(abs(1.0 - p * (2.0 - 2.0 / e)) / (1.0 + p * (e - 2.0 + 1.0 / e)) / scale)
+
+
+def boundary_limits(
+    examples_per_scale: float, probability: float, half_width: float = 1.0
+) -> tuple[float, float]:
+    """RMS at `-l` as `N -> oo` at one `N/mu`: clean, and flips within `1/mu` (MODEL §2, §7).
+
+    Without a positive example the head answers near the far end, an error of `2 l`. Clean contexts
+    never have one; with flips they lack one at the rate `exp(-p N/(2 l mu))`.
+    """
+    width = one_width(half_width)
+    missing = np.exp(-probability * examples_per_scale / (2.0 * width))
+    return 2.0 * width, float(2.0 * width * np.sqrt(missing))
+
+
 def pair_layer(half_width: float = 1.0) -> float:
     """Limit `3 (zeta(2) - zeta(3))/(4 l (1 + l^2))` of `q mu^3` for a pair's training (MODEL §7).
 
@@ -80,6 +107,18 @@ def pair_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
     """
     t, width = positive("time", time), one_width(half_width)
     return _PAIR / (2 * width) * (pair_fifth_power_rate(width) * t) ** -0.6
+
+
+def averaged_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
+    """Risk of the pair that a head trained for itself forms, by the tube's laws (MODEL §4, §7).
+
+    The risk `l q/mu + (zeta(2) - zeta(3))/(2 l) mu^-3` of a pair where the flow of one head has
+    brought it: `q mu^2 = exp(-2 c*)` at `mu^4 ~ t`. First neglected term: relative, of order
+    `log(mu)/mu`.
+    """
+    width = one_width(half_width)
+    share = width * np.exp(-2 * tube_limit(width)) + _PAIR / (2 * width)
+    return np.asarray(share / scale_at(time, width, order=0) ** 3, dtype=float64)
 
 
 def context_rms(

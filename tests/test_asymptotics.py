@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from popdyn import ArbitraryPrecisionRisk, asymptotics
+from popdyn import ArbitraryPrecisionRisk, ClosedFormRisk, Head, asymptotics, gradient_descent
 
 REFERENCE = Path(__file__).parent / "reference"
 FLOWS = json.loads((REFERENCE / "flow.json").read_text(encoding="utf-8"))
@@ -31,6 +31,7 @@ EARLY_OFFSET = 3e-5  # of the offset itself, at order 8 and mu l = 50: measured 
 END = 3e-14  # relative, of the end's scale: measured 2e-14 (offset from mu = 50), else 1.3e-15
 RISK = 1e-12  # relative, of the risk at order 8: measured 5.3e-13 at mu = 50, 7e-15 above
 ERROR = 5e-14  # relative, of the interior error: measured 2e-14, the offset of END
+GAIN = 2e-4  # relative, of what mu^4 gains: measured 5.3e-5; without the term of the step 4e-4
 ROUND_TRIP = 1e-15  # relative, of the scale: measured 2e-16
 
 
@@ -176,6 +177,23 @@ def test_each_factor_in_a_small_radius_costs_the_escape_time_predicted():
     # next is of the order of the radius squared, times 1/rate
     found = near["time_abs_scale_1"] - far["time_abs_scale_1"]
     assert found == pytest.approx(predicted, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize(("width", "scale", "step"), [(0.5, 20, 500), (1, 10, 100), (2, 6, 10)])
+def test_descent_on_the_tube_gains_what_its_law_says(width, scale, step):
+    start = Head.from_tube(asymptotics.tube_center(scale, width, order=8), scale, width)
+    path = gradient_descent(ClosedFormRisk(width), start, step, 4000, record=[0])
+    gained = (path.stop_head.scale**4 - scale**4) / (4000 * step)
+    law = asymptotics.fourth_power_increment(step, 4000, scale, width)
+    assert law == pytest.approx(gained, rel=GAIN, abs=0)
+
+
+@pytest.mark.parametrize("width", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("angle", "u"), [(0, (1, 0)), (90, (0, 1)), (45, (0.5**0.5, 0.5**0.5))])
+def test_the_gradient_grows_from_the_origin_as_the_hessian_says(width, angle, u):
+    hessian = np.array([[0, -(width**3) / 15], [-(width**3) / 15, width**4 / 9]])
+    slope = 2 * np.linalg.norm(hessian @ u)
+    assert asymptotics.gradient_slope(angle, width) == pytest.approx(slope, rel=1e-14, abs=0)
 
 
 def test_the_limit_laws_of_scale_and_time_are_powers():

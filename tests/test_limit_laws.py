@@ -63,6 +63,24 @@ def test_a_head_reads_one_example_as_if_it_were_the_threshold():
     assert bayes == pytest.approx(HALF_WIDTH**2 / 6, rel=1e-15, abs=0)
 
 
+@pytest.mark.parametrize("probability", [0.1, 0.25, 0.5])
+def test_the_floor_of_localized_flips_is_an_average(probability):
+    u = np.linspace(-40.0, 1.0, 2_000_001)
+    positive = np.where(u < -1, 1.0, np.where(u <= 0, 1 - probability, probability))
+    weights = positive * np.exp(u)
+    # midpoint sums on steps of 2e-5 that meet the jumps: measured 1e-5
+    mean = (weights * u).sum() / weights.sum()
+    assert limit_laws.localized_floor(1.0, probability) == pytest.approx(abs(mean), abs=1e-4)
+
+
+def test_boundary_limits_depend_on_the_unit_of_length_only_through_itself():
+    # In half widths the same context has the scale mu l, and so N/(mu l) examples a scale.
+    clean, flipped = limit_laws.boundary_limits(12.0, 0.4, HALF_WIDTH)
+    unit_clean, unit_flipped = limit_laws.boundary_limits(12.0 / HALF_WIDTH, 0.4)
+    assert clean == HALF_WIDTH * unit_clean
+    assert flipped == pytest.approx(HALF_WIDTH * unit_flipped, rel=1e-15, abs=0)
+
+
 def test_a_density_with_equal_ends_has_the_center_of_the_uniform_one():
     assert limit_laws.density_tube_center(1, 2.0) == asymptotics.tube_limit(2.0)
 

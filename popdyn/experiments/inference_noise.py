@@ -18,10 +18,11 @@ from popdyn.attention import limit_error
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.experiments.finding import Finding
+from popdyn.limit_laws import localized_floor
 from popdyn.moments import context_moments
 from popdyn.noise import localized, massart
 
-__all__ = ["CONDITIONS", "Config", "Result", "findings", "localized_floor", "run"]
+__all__ = ["CONDITIONS", "Config", "Result", "findings", "run"]
 
 CONDITIONS = ("clean", "localized", "massart")
 
@@ -123,14 +124,3 @@ def findings(result: Result) -> tuple[Finding, ...]:
         claim = f"RMS over floor on {last} examples, {name}"
         found.append(Finding(claim, 1.0, float(row[-1] / floor)))
     return tuple(found)
-
-
-def localized_floor(scale: float, probability: float) -> float:
-    """Error `|F - alpha|` on an infinite context with flips within `1/mu`, interior (MODEL §7).
-
-    The positives have the density `exp(u)` at `u = mu (x - alpha) < 0`, less a share `p` on
-    `[-1, 0]`, and a share `p` of it on `[0, 1]`; neglected is `exp(-mu l)`. Its mean is
-    `-(1 - p (2 - 2/e)) / (1 + p (e - 2 + 1/e))`: flips offset the bias of the clean head.
-    """
-    p, e = probability, np.e
-    return float(abs(1.0 - p * (2.0 - 2.0 / e)) / (1.0 + p * (e - 2.0 + 1.0 / e)) / scale)

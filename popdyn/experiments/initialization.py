@@ -13,13 +13,13 @@ from numpy import float64
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from popdyn.asymptotics import escape_time, saddle_eigenvalues
+from popdyn.asymptotics import escape_time, gradient_slope, saddle_eigenvalues
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.experiments.finding import Finding
 from popdyn.risk.closed_form import ClosedFormRisk
 
-__all__ = ["Config", "Result", "findings", "gradient_slope", "run"]
+__all__ = ["Config", "Result", "findings", "run"]
 
 _OUTSIDE = 1.0  # the radius that counts as escaped
 # Time for an escape beyond the law, which leaves out a constant of the direction: 2.5 at 45
@@ -111,18 +111,6 @@ def run(config: Config, *, executor: Executor | None = None, store: Path | None 
         escape=np.array([_escape(risk, head) for head in heads]),
         final_risk=np.array([_risks(risk, head, t[-1:])[-1] for head in heads]),
     )
-
-
-def gradient_slope(angle: float) -> float:
-    """Limit of `|grad L| / r` at small radius in a direction, from the Hessian at 0 (MODEL §5).
-
-    Its entries, `0`, `-a` twice and `b`, follow from its eigenvalues: `a^2` is minus their product
-    and `b` their sum.
-    """
-    low, high = saddle_eigenvalues()
-    a, b = np.sqrt(-low * high), low + high
-    cos, sin = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
-    return float(np.hypot(-a * sin, -a * cos + b * sin))
 
 
 def findings(result: Result) -> tuple[Finding, ...]:

@@ -17,10 +17,11 @@ from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.experiments.finding import Finding
+from popdyn.limit_laws import boundary_limits
 from popdyn.moments import context_moments
 from popdyn.noise import localized, tsybakov
 
-__all__ = ["BOUNDARY", "INTERIOR", "Config", "Result", "boundary_limits", "findings", "run"]
+__all__ = ["BOUNDARY", "INTERIOR", "Config", "Result", "findings", "run"]
 
 INTERIOR = ("clean", "localized", "Tsybakov")
 BOUNDARY = INTERIOR[:2]
@@ -111,15 +112,6 @@ def findings(result: Result) -> tuple[Finding, ...]:
         claim = f"RMS at the boundary on {last} examples, {name}"
         found.append(Finding(claim, limit, float(row[-1])))
     return tuple(found)
-
-
-def boundary_limits(examples_per_scale: float, probability: float) -> tuple[float, float]:
-    """RMS at the threshold `-l` as `N -> oo`, clean and with localized flips (MODEL §2, §7).
-
-    Without a positive example the head answers near the far end, an error of `2 l`. Clean contexts
-    never have one; with flips they lack one at the rate `exp(-p N/(2 l mu))`. Here `l = 1`.
-    """
-    return 2.0, float(2.0 * np.exp(-probability * examples_per_scale / 4.0))
 
 
 def _column(config: Config, size: int) -> list[float]:

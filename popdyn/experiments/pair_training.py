@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy import float64
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from popdyn.archive import PathLike
-from popdyn.asymptotics import fourth_power_rate, risk_in_tube, scale_at, tube_limit
+from popdyn.asymptotics import fourth_power_rate, risk_in_tube, scale_at
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.dynamics.trajectory import Trajectory
 from popdyn.experiments.finding import Finding
-from popdyn.limit_laws import pair_fifth_power_rate, pair_layer, pair_risk_at
+from popdyn.limit_laws import averaged_risk_at, pair_fifth_power_rate, pair_layer, pair_risk_at
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.protocol import Risk
 from popdyn.risk.reflected_pair import ReflectedPairRisk
 
-__all__ = ["Config", "Result", "averaged_risk_at", "findings", "run"]
+__all__ = ["Config", "Result", "findings", "run"]
 
 _DECADE = 10.0
 
@@ -120,18 +120,6 @@ def _flow(risk: Risk, start: Head, t: NDArray[float64]) -> Trajectory:
     if not trajectory.success:
         raise RuntimeError(trajectory.message)
     return trajectory
-
-
-def averaged_risk_at(time: ArrayLike, half_width: float = 1.0) -> NDArray[float64]:
-    """Risk of the pair that a head trained for itself forms, by the tube's laws (MODEL §4, §7).
-
-    The risk `l q/mu + (zeta(2) - zeta(3))/(2 l) mu^-3` of a pair where the flow of one head has
-    brought it: `q mu^2 = exp(-2 c*)` at `mu^4 ~ t`. First neglected term: relative, of order
-    `log(mu)/mu`.
-    """
-    layers = 2 * (1 + half_width**2) / 3 * pair_layer(half_width)
-    share = half_width * np.exp(-2 * tube_limit(half_width))
-    return np.asarray((share + layers) / scale_at(time, half_width, order=0) ** 3, dtype=float64)
 
 
 def findings(result: Result) -> tuple[Finding, ...]:

@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 from numpy import bool_, float64, int64
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from popdyn.archive import PathLike
-from popdyn.asymptotics import fourth_power_rate, scale_at, time_at, tube_limit
+from popdyn.asymptotics import fourth_power_increment, tube_limit
 from popdyn.coordinates import Head
 from popdyn.design import Design
 from popdyn.dynamics.descent import gradient_descent
@@ -26,7 +26,7 @@ from popdyn.risk.corpus import CorpusRisk
 from popdyn.sampling import cell_seed, sample_corpus
 from popdyn.sweeping import CellResult, sweep
 
-__all__ = ["Config", "Result", "findings", "predicted_increment", "run"]
+__all__ = ["Config", "Result", "findings", "run"]
 
 
 @dataclass(frozen=True)
@@ -188,25 +188,10 @@ def _on_the_tube(
     return head, along, (ClosedFormRisk().gradient(head) * along).sum(axis=-1)
 
 
-def predicted_increment(step_size: ArrayLike, n_steps: int, start_scale: float) -> NDArray[float64]:
-    """What `mu^4` gains a step over the step size, by the tube's laws (MODEL §4).
-
-    The flow's scale at the same time, from the same scale on the tube, and of the step size the
-    first term: a step gains `6 (mu dmu)^2` more than the flow, `3 eta/(1 + l^2) log(mu^4/mu0^4)`
-    in all. A start off the tube is neglected.
-    """
-    eta = np.asarray(step_size, dtype=float64)
-    time = eta * n_steps
-    fourth = scale_at(time + time_at(start_scale)) ** 4
-    rate = fourth_power_rate()
-    more = 3.0 / 8.0 * rate * eta * np.log(fourth / start_scale**4)
-    return np.asarray((fourth - start_scale**4 + more) / time, dtype=float64)
-
-
 def findings(result: Result) -> tuple[Finding, ...]:
     """Increments by step size; what the grid says of the mean and the spread at each shell."""
     said = []
-    predicted = predicted_increment(result.step_sizes, result.n_steps, result.start_scale)
+    predicted = fourth_power_increment(result.step_sizes, result.n_steps, result.start_scale)
     for i, eta in enumerate(result.step_sizes):
         if result.failed[i]:
             measured: float | str = f"fails after {result.steps_done[i]} steps"

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from popdyn.asymptotics import saddle_eigenvalues
-from popdyn.experiments.initialization import Result, gradient_slope
+from popdyn.asymptotics import gradient_slope, saddle_eigenvalues
+from popdyn.experiments.initialization import Result
 from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
 __all__ = ["draw", "draw_escape", "draw_final", "draw_gradient", "draw_risk"]

@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.experiments.matched_noise import Result, boundary_limits
-from popdyn.limit_laws import context_rms
+from popdyn.experiments.matched_noise import Result
+from popdyn.limit_laws import boundary_limits, context_rms
 from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
 __all__ = ["draw", "draw_boundary", "draw_interior", "draw_scaled"]

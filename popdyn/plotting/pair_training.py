@@ -6,8 +6,8 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.asymptotics import risk_in_tube, scale_at
-from popdyn.experiments.pair_training import Result, averaged_risk_at
-from popdyn.limit_laws import pair_fifth_power_rate, pair_layer, pair_risk_at
+from popdyn.experiments.pair_training import Result
+from popdyn.limit_laws import averaged_risk_at, pair_fifth_power_rate, pair_layer, pair_risk_at
 from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
 __all__ = ["draw", "draw_fifth_power", "draw_layer", "draw_risk", "draw_scale"]

@@ -8,8 +8,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.asymptotics import fourth_power_rate, stable_step
-from popdyn.experiments.step_sizes import Result, predicted_increment
+from popdyn.asymptotics import fourth_power_increment, fourth_power_rate, stable_step
+from popdyn.experiments.step_sizes import Result
 from popdyn.plotting.look import COLOURS, LIMIT, LINES, Figure, look, settle, tidy_log_axis
 
 __all__ = ["draw", "draw_increments", "draw_means", "draw_spreads"]
@@ -48,7 +48,7 @@ def draw_increments(axes: Axes, result: Result) -> None:
         markersize=4.5,
         label=f"after {result.n_steps:,} steps",
     )
-    law = predicted_increment(eta, result.n_steps, result.start_scale)
+    law = fourth_power_increment(eta, result.n_steps, result.start_scale)
     axes.plot(
         eta, law, color=COLOURS[0], linewidth=0.9, linestyle=LINES[1], label="law of the tube"
     )

@@ -6,24 +6,16 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from popdyn.asymptotics import gradient_slope
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
-from popdyn.experiments.initialization import Config, findings, gradient_slope, run
+from popdyn.experiments.initialization import Config, findings, run
 from popdyn.risk.closed_form import ClosedFormRisk
 
 
 @pytest.fixture(scope="module")
 def quick():
     return run(Config.quick())
-
-
-@pytest.mark.parametrize(
-    ("angle", "slope"),
-    # |H u| of H = [[0, -2/15], [-2/15, 2/9]], by hand
-    [(0.0, 2 / 15), (90.0, np.hypot(2 / 15, 2 / 9)), (45.0, np.hypot(2 / 15, 4 / 45) / 2**0.5)],
-)
-def test_the_slope_of_the_gradient_is_that_of_the_hessian(angle, slope):
-    assert gradient_slope(angle) == pytest.approx(slope, rel=1e-14, abs=0)
 
 
 def test_the_gradient_vanishes_linearly_in_the_radius(quick):

@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from popdyn.experiments.matched_noise import (
-    BOUNDARY,
-    INTERIOR,
-    Config,
-    boundary_limits,
-    findings,
-    run,
-)
+from popdyn.experiments.matched_noise import BOUNDARY, INTERIOR, Config, findings, run
+from popdyn.limit_laws import boundary_limits
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 
 from popdyn.asymptotics import tube_center
 from popdyn.coordinates import Head
-from popdyn.experiments.pair_training import Config, averaged_risk_at, findings, run
-from popdyn.limit_laws import pair_fifth_power_rate, pair_layer, pair_risk_at
+from popdyn.experiments.pair_training import Config, findings, run
+from popdyn.limit_laws import averaged_risk_at, pair_fifth_power_rate, pair_layer, pair_risk_at
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.reflected_pair import ReflectedPairRisk
 

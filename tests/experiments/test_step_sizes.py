@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from popdyn.experiments.step_sizes import Config, findings, predicted_increment, run
+from popdyn.asymptotics import fourth_power_increment
+from popdyn.experiments.step_sizes import Config, findings, run
 
 CONFIG = Config.quick()
 # Measured beforehand with code of another origin.
@@ -50,7 +51,7 @@ def test_increments_come_closer_to_the_limit_as_steps_grow():
 
 def test_the_law_of_the_tube_predicts_the_increments():
     going = ~result().failed
-    predicted = predicted_increment(result().step_sizes[going], 40_000, 8.0)
+    predicted = fourth_power_increment(result().step_sizes[going], 40_000, 8.0)
     np.testing.assert_allclose(result().increments[going], predicted, rtol=TUBE_LAW)
 
 

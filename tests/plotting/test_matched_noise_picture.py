@@ -5,7 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from popdyn.experiments.matched_noise import Config, boundary_limits, run
+from popdyn.experiments.matched_noise import Config, run
+from popdyn.limit_laws import boundary_limits
 from popdyn.plotting.look import save
 from popdyn.plotting.matched_noise import draw
 
