@@ -1,5 +1,6 @@
 """A notebook in JupyterLab and a real browser: a slider is moved, and its picture changes."""
 
+import json
 import os
 import shutil
 import socket
@@ -22,9 +23,21 @@ FLAGS = (
 HANDLE = ".widget-slider .noUi-handle"
 IMAGE = ".jp-OutputArea img"
 PICTURE = f".jp-OutputArea {IMAGE}"  # the slider has an output area of its own inside the cell's
-SETTLING = 5  # seconds: JupyterLab drops what is asked of a notebook the moment it appears
-IDLE = ".jp-Notebook-ExecutionIndicator[data-status=idle]"
-APP, RUN = "window.jupyterapp", "'notebook:run-all-cells'"
+# Cells outside the window are left out of the page unless this says otherwise.
+SETTINGS = {"@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"}}
+RUN_ALL = """
+const done = arguments[arguments.length - 1];
+const app = window.jupyterapp;
+(async () => {
+    await app.restored;
+    const panel = app.shell.currentWidget;
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    await panel.sessionContext.session.kernel.info;
+    return await app.commands.execute("notebook:run-all-cells");
+})().then(done, error => done(String(error)));
+"""
+OPENED = "return window.jupyterapp && window.jupyterapp.shell.currentWidget?.context?.path"
 
 # Libraries of the browser and of the server warn of one another.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -43,7 +56,7 @@ def to_the_first_knob(tmp_path):
     notebook.cells = notebook.cells[: knob + 2]
     folder = tmp_path / "notebooks"
     folder.mkdir()
-    nbformat.write(notebook, folder / "story.ipynb")
+    nbformat.write(notebook, folder / NOTEBOOK.name)
     return folder
 
 
@@ -53,18 +66,20 @@ def lab(to_the_first_knob, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    home = str(tmp_path / "home")
+    home = tmp_path / "home"
+    (home / "labconfig").mkdir(parents=True)
+    (home / "labconfig" / "default_setting_overrides.json").write_text(json.dumps(SETTINGS))
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += [f"--port={port}", "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token="]
     command += [f"--ServerApp.root_dir={to_the_first_knob}", "--expose-app-in-browser"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
-            command, stdout=log, stderr=log, env=os.environ | dict.fromkeys(names, home)
+            command, stdout=log, stderr=log, env=os.environ | dict.fromkeys(names, str(home))
         )
     try:
         wait_for_server(server, port, tmp_path / "log")
-        yield f"http://127.0.0.1:{port}/lab/tree/story.ipynb"
+        yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}"
     finally:
         server.terminate()
         server.wait(PATIENCE)
@@ -121,11 +136,10 @@ def test_a_slider_moves_and_its_picture_changes(tools, lab, browser):
     def sources(selector):
         return read(selector, "src")
 
+    browser.set_script_timeout(PATIENCE)
     browser.get(lab)
-    wait.until(lambda _: browser.execute_script(f"return {APP} && {APP}.commands.isEnabled({RUN})"))
-    wait.until(lambda _: browser.find_elements(By.CSS_SELECTOR, IDLE))
-    time.sleep(SETTLING)
-    browser.execute_script(f"{APP}.commands.execute({RUN})")
+    wait.until(lambda _: browser.execute_script(OPENED) == NOTEBOOK.name)
+    assert browser.execute_async_script(RUN_ALL) is True
     wait.until(lambda _: sources(PICTURE))
     (before,) = sources(PICTURE)
     wait.until(lambda _: sources(IMAGE) == [before, before])
