@@ -93,6 +93,8 @@ LAYERS = {
     "experiments": [
         "popdyn.experiments",
         "popdyn.experiments.finding",
+        "popdyn.experiments.observation",
+        "popdyn.experiments.pretrained_corpora",
         "popdyn.experiments.population",
         "popdyn.experiments.symmetrization",
         "popdyn.experiments.finite_pretraining",

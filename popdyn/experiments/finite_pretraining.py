@@ -14,49 +14,27 @@ from numpy import bool_, float64, int64
 from numpy.typing import NDArray
 
 from popdyn.archive import PathLike
-from popdyn.attention import limit_error
 from popdyn.coordinates import Head
-from popdyn.design import Design
-from popdyn.dynamics.descent import gradient_descent
 from popdyn.experiments.finding import Finding
+from popdyn.experiments.observation import largest_error
+from popdyn.experiments.pretrained_corpora import Corpora, checkpoint_of, pretrained
 from popdyn.limit_laws import context_rms
-from popdyn.pretraining import Checkpoint, pretrain
-from popdyn.projected_gradient import progress_direction
-from popdyn.risk.closed_form import ClosedFormRisk
-from popdyn.risk.corpus import CorpusRisk
-from popdyn.sampling import cell_seed, sample_corpus
-from popdyn.sweeping import CellResult, sweep
+from popdyn.sweeping import sweep
 from popdyn.transfer_curve import fit_two_terms, transfer
 
-__all__ = [
-    "Config",
-    "CorpusCell",
-    "Result",
-    "certified_scales",
-    "checkpoint_of",
-    "corpus_cells",
-    "findings",
-    "pretrained",
-    "run",
-]
+__all__ = ["Config", "Result", "certified_scales", "findings", "run"]
 
-_THRESHOLDS = 101  # of the interior grid; the largest error is at an end of it or is flat inside
 _FRACTION = 0.5  # of the population's progress, up to which the error of a gradient is certified
 
 
 @dataclass(frozen=True)
-class Config:
-    """Corpora with as many tasks as examples, and what is asked of them. Half width 1.
+class Config(Corpora):
+    """Corpora, and what is asked of the paths and of the frozen heads.
 
     Attributes
     ----------
-    sizes, n_replicates : tuple of int
-        Numbers of tasks, and corpora drawn of each.
-    seed : int
-    ratio, scale, step_size : float
-        Start and step of descent.
-    n_points : int
-        Points of a path, spaced evenly in the logarithm of the step.
+    sizes, n_replicates, seed, ratio, scale, step_size, n_points
+        Those of `Corpora`.
     interior : float
         The scaled error is taken over thresholds in `[-interior, interior]`.
     threshold : float
@@ -66,27 +44,10 @@ class Config:
         The two terms are fitted to contexts of this size and above.
     """
 
-    sizes: tuple[int, ...] = (64, 128, 256, 512, 1024)
-    n_replicates: tuple[int, ...] = (16, 8, 8, 4, 1)
-    seed: int = 0
-    ratio: float = 1.5
-    scale: float = 8.0
-    step_size: float = 100.0
-    n_points: int = 60
     interior: float = 0.5
     threshold: float = 0.0
     context_sizes: tuple[int, ...] = tuple(2**power for power in range(3, 17))
     fit_from: int = 32
-
-    @classmethod
-    def paper(cls) -> "Config":
-        """Corpora of 64 to 1024 tasks; nine tenths of the time go to the largest one."""
-        return cls()
-
-    @classmethod
-    def quick(cls) -> "Config":
-        """Corpora of 64 to 256 tasks."""
-        return cls(sizes=(64, 128, 256), n_replicates=(16, 8, 4))
 
 
 @dataclass(frozen=True)
@@ -145,110 +106,11 @@ class Result:
     fit_from: int
 
 
-@dataclass(frozen=True)
-class CorpusCell:
-    """One corpus and the descent on it: all that its path depends on."""
-
-    size: int
-    replicate: int
-    seed: int
-    ratio: float
-    scale: float
-    step_size: float
-    n_points: int
-
-    @property
-    def start(self) -> Head:
-        return Head.from_ratio(self.ratio, self.scale)
-
-
-def corpus_cells(
-    sizes: Sequence[int],
-    n_replicates: Sequence[int],
-    seed: int,
-    ratio: float,
-    scale: float,
-    step_size: float,
-    n_points: int,
-) -> list[CorpusCell]:
-    """Every replicate of every size."""
-    return [
-        CorpusCell(size, replicate, seed, ratio, scale, step_size, n_points)
-        for size, replicates in zip(sizes, n_replicates, strict=True)
-        for replicate in range(replicates)
-    ]
-
-
-def pretrained(cell: CorpusCell) -> CellResult:
-    """Descent on one corpus by the rule of `pretrain`, with its path and the population's."""
-    rng = cell_seed(cell.seed, cell.size, cell.size, cell.replicate)
-    corpus = sample_corpus(Design(), cell.size, cell.size, rng)
-    risk, population, start = CorpusRisk(corpus), ClosedFormRisk(), cell.start
-    # Ended after its first call, pretraining tells the rule; its steps follow here, with a path.
-    rule = pretrain(corpus, start=start, step_size=cell.step_size, callback=_at_once)
-    path = gradient_descent(
-        risk,
-        start,
-        cell.step_size,
-        rule.step_budget,
-        until_scale=rule.stopping_scale,
-        record=cell.n_points,
-        method="jumps",
-    )
-    steps = np.rint(path.t / cell.step_size).astype(int64)
-    followed = gradient_descent(population, start, cell.step_size, path.n_steps, record=steps)
-    heads = Head.from_excess(path.excess, path.scale)
-    along = progress_direction(heads)
-    progress = (population.gradient(heads) * along).sum(axis=-1)
-    return {
-        "steps": steps,
-        "excess": np.array(path.excess),
-        "scale": np.array(path.scale),
-        "population_radius": np.hypot(followed.label_score, followed.scale),
-        "deviation": (risk.gradient(heads) * along).sum(axis=-1) / progress - 1.0,
-        "reached": np.array(path.stop_head.scale >= rule.stopping_scale),
-        "stopping_scale": np.array(rule.stopping_scale),
-        "step_budget": np.array(rule.step_budget),
-        "one_sided": np.count_nonzero((corpus.labels < 0).all(axis=1)),
-    }
-
-
-def _at_once(time: float, head: Head) -> bool:
-    return True
-
-
-def checkpoint_of(cell: CorpusCell, found: CellResult) -> Checkpoint:
-    """The frozen head of a cell, from what `pretrained` returned."""
-    n_steps, reached = int(found["steps"][-1]), bool(found["reached"])
-    head = Head.from_excess(found["excess"][-1], found["scale"][-1])
-    return Checkpoint(
-        head=head if n_steps else cell.start,
-        start=cell.start,
-        n_tasks=cell.size,
-        n_examples=cell.size,
-        step_size=cell.step_size,
-        n_steps=n_steps,
-        step_budget=int(found["step_budget"]),
-        stopping_scale=float(found["stopping_scale"]),
-        reached=reached,
-        message="reached" if reached else "fell short",
-        seed=cell.seed,
-    )
-
-
 def run(
     config: Config, *, executor: Executor | None = None, store: PathLike | None = None
 ) -> Result:
     """Pretrain on every corpus, compare its path, freeze it and transfer it."""
-    cells = corpus_cells(
-        config.sizes,
-        config.n_replicates,
-        config.seed,
-        config.ratio,
-        config.scale,
-        config.step_size,
-        config.n_points,
-    )
+    cells = config.cells()
     found = sweep(cells, pretrained, executor=executor, store=store)
     checkpoints = [checkpoint_of(*both) for both in zip(cells, found, strict=True)]
     curves = [transfer(c, config.threshold, config.context_sizes) for c in checkpoints]
@@ -306,11 +168,12 @@ def _padded(rows: Sequence[NDArray[float64]], length: int) -> NDArray[float64]:
 def _largest_errors(
     excess: NDArray[float64], scales: NDArray[float64], interior: float
 ) -> NDArray[float64]:
-    thresholds = np.linspace(-interior, interior, _THRESHOLDS)
     errors = np.full(scales.shape, np.nan)
     known = np.isfinite(scales)
-    heads = Head.from_excess(excess[known][:, np.newaxis], scales[known][:, np.newaxis])
-    errors[known] = np.abs(limit_error(heads, thresholds)).max(axis=-1)
+    errors[known] = [
+        largest_error(Head.from_excess(delta, mu), interior)
+        for delta, mu in zip(excess[known], scales[known], strict=True)
+    ]
     return errors
 
 

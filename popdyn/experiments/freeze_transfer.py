@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from popdyn.archive import PathLike
 from popdyn.experiments.finding import Finding
-from popdyn.experiments.finite_pretraining import checkpoint_of, corpus_cells, pretrained
+from popdyn.experiments.pretrained_corpora import Corpora, checkpoint_of, pretrained
 from popdyn.limit_laws import context_rms
 from popdyn.sweeping import sweep
 from popdyn.transfer_curve import transfer
@@ -24,43 +24,19 @@ _LAW_FROM = 32  # the law of an interior threshold is one of large contexts
 
 
 @dataclass(frozen=True)
-class Config:
-    """Corpora, and the fresh tasks and contexts of their heads. Half width 1.
-
-    The corpora are those of `finite_pretraining`, so that a store has each of them once.
+class Config(Corpora):
+    """Corpora, and the fresh tasks and contexts of their heads.
 
     Attributes
     ----------
-    sizes, n_replicates : tuple of int
-        Numbers of tasks, which are those of examples, and corpora drawn of each.
-    seed : int
-    ratio, scale, step_size : float
-        Start and step of descent.
-    n_points : int
-        Of a path in the store.
+    sizes, n_replicates, seed, ratio, scale, step_size, n_points
+        Those of `Corpora`.
     thresholds : tuple of float
     context_sizes : tuple of int
     """
 
-    sizes: tuple[int, ...] = (64, 128, 256, 512, 1024)
-    n_replicates: tuple[int, ...] = (16, 8, 8, 4, 1)
-    seed: int = 0
-    ratio: float = 1.5
-    scale: float = 8.0
-    step_size: float = 100.0
-    n_points: int = 60
     thresholds: tuple[float, ...] = (0.0, 0.5, -0.5)
     context_sizes: tuple[int, ...] = tuple(2**power for power in range(3, 17))
-
-    @classmethod
-    def paper(cls) -> "Config":
-        """Corpora of 64 to 1024 tasks; nine tenths of the time go to the largest one."""
-        return cls()
-
-    @classmethod
-    def quick(cls) -> "Config":
-        """Corpora of 64 to 256 tasks."""
-        return cls(sizes=(64, 128, 256), n_replicates=(16, 8, 4))
 
 
 @dataclass(frozen=True)
@@ -97,15 +73,7 @@ def run(
     config: Config, *, executor: Executor | None = None, store: PathLike | None = None
 ) -> Result:
     """Pretrain on every corpus, freeze the head, transfer it."""
-    cells = corpus_cells(
-        config.sizes,
-        config.n_replicates,
-        config.seed,
-        config.ratio,
-        config.scale,
-        config.step_size,
-        config.n_points,
-    )
+    cells = config.cells()
     found = sweep(cells, pretrained, executor=executor, store=store)
     checkpoints = [checkpoint_of(*both) for both in zip(cells, found, strict=True)]
     curves = [transfer(c, config.thresholds, config.context_sizes) for c in checkpoints]

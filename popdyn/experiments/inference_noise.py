@@ -7,12 +7,12 @@ error of order one. All errors are exact.
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy import float64, int64
 from numpy.typing import NDArray
 
+from popdyn.archive import PathLike
 from popdyn.asymptotics import tube_limit
 from popdyn.attention import limit_error
 from popdyn.coordinates import Head
@@ -83,7 +83,9 @@ class Result:
     floor: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Exact errors of the frozen head; a fraction of a second, so in this process."""
     head = Head.from_tube(tube_limit(), config.scale)
     sizes = np.array(config.context_sizes)

@@ -7,13 +7,13 @@ power of time near the scale `n`. Here `l = 1`.
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from popdyn.archive import PathLike
 from popdyn.coordinates import Head
 from popdyn.experiments.finding import Finding
 from popdyn.risk.finite_context import FiniteContextRisk, end_graded
@@ -82,7 +82,9 @@ class Result:
     time_power: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Find the minimum of every size and follow the valley through it."""
     cells = [
         (n, config.first_scale, config.beyond, config.n_scales) for n in sorted(config.n_examples)

@@ -6,17 +6,18 @@ gradient vanishes linearly in the radius; the risk after a common time depends o
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from popdyn.archive import PathLike
 from popdyn.asymptotics import escape_time, gradient_slope, saddle_eigenvalues
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.experiments.finding import Finding
+from popdyn.experiments.observation import flow_at
 from popdyn.risk.closed_form import ClosedFormRisk
 
 __all__ = ["Config", "Result", "findings", "run"]
@@ -96,7 +97,9 @@ class Result:
     final_risk: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Flows in closed form; some seconds, so in this process."""
     risk = ClosedFormRisk()
     t = np.linspace(0.0, config.t_end, config.n_times)
@@ -105,11 +108,11 @@ def run(config: Config, *, executor: Executor | None = None, store: Path | None 
         angle=config.angle,
         t=t,
         shown=np.array(config.shown),
-        shown_risk=np.array([_risks(risk, _head(r, config.angle), t) for r in config.shown]),
+        shown_risk=np.array([flow_at(risk, _head(r, config.angle), t).risk for r in config.shown]),
         radii=np.array(config.radii),
         gradient_norm=np.array([np.linalg.norm(risk.gradient(head)) for head in heads]),
         escape=np.array([_escape(risk, head) for head in heads]),
-        final_risk=np.array([_risks(risk, head, t[-1:])[-1] for head in heads]),
+        final_risk=np.array([flow_at(risk, head, t[-1:]).risk[-1] for head in heads]),
     )
 
 
@@ -144,13 +147,6 @@ def findings(result: Result) -> tuple[Finding, ...]:
 def _head(radius: float, angle: float) -> Head:
     direction = np.deg2rad(angle)
     return Head.from_scores(radius * np.cos(direction), radius * np.sin(direction))
-
-
-def _risks(risk: ClosedFormRisk, head: Head, times: NDArray[float64]) -> NDArray[float64]:
-    trajectory = gradient_flow(risk, head, float(times[-1]), t_eval=times)
-    if not trajectory.success:
-        raise RuntimeError(trajectory.message)
-    return trajectory.risk
 
 
 def _escape(risk: ClosedFormRisk, head: Head) -> float:

@@ -7,12 +7,12 @@ of order one at every size of the context, noise or not. All errors are exact, a
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy import float64, int64
 from numpy.typing import NDArray
 
+from popdyn.archive import PathLike
 from popdyn.asymptotics import tube_limit
 from popdyn.coordinates import Head
 from popdyn.design import Design
@@ -81,7 +81,9 @@ class Result:
     boundary: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Exact errors of the matched heads; a second, so in this process."""
     columns = [_column(config, size) for size in config.context_sizes]
     errors = np.array(columns).T

@@ -16,17 +16,13 @@ from numpy.typing import NDArray
 from popdyn.archive import PathLike
 from popdyn.asymptotics import fourth_power_rate, risk_in_tube, scale_at
 from popdyn.coordinates import Head
-from popdyn.dynamics.flow import gradient_flow
-from popdyn.dynamics.trajectory import Trajectory
 from popdyn.experiments.finding import Finding
+from popdyn.experiments.observation import flow_at, power_of_time
 from popdyn.limit_laws import averaged_risk_at, pair_fifth_power_rate, pair_layer, pair_risk_at
 from popdyn.risk.closed_form import ClosedFormRisk
-from popdyn.risk.protocol import Risk
 from popdyn.risk.reflected_pair import ReflectedPairRisk
 
 __all__ = ["Config", "Result", "findings", "run"]
-
-_DECADE = 10.0
 
 
 @dataclass(frozen=True)
@@ -99,8 +95,8 @@ def run(
     width = config.half_width
     start = Head.from_ratio(config.ratio, config.scale, width)
     t = np.geomspace(config.first_time, config.t_end, config.n_times)
-    head = _flow(ClosedFormRisk(width), start, t)
-    pair = _flow(ReflectedPairRisk(width), start, t)
+    head = flow_at(ClosedFormRisk(width), start, t)
+    pair = flow_at(ReflectedPairRisk(width), start, t)
     alone = Head.from_excess(head.excess, head.scale, width)
     return Result(
         half_width=width,
@@ -115,21 +111,13 @@ def run(
     )
 
 
-def _flow(risk: Risk, start: Head, t: NDArray[float64]) -> Trajectory:
-    trajectory = gradient_flow(risk, start, float(t[-1]), t_eval=t)
-    if not trajectory.success:
-        raise RuntimeError(trajectory.message)
-    return trajectory
-
-
 def findings(result: Result) -> tuple[Finding, ...]:
     """Limits and risks at the last time, and powers of time over the last decade."""
     t, width = result.t, result.half_width
     end = float(t[-1])
-    last_decade = int(np.searchsorted(t, end / _DECADE * (1.0 - 1e-9)))
 
     def power(row: NDArray[float64]) -> float:
-        return float(np.log(row[-1] / row[last_decade]) / np.log(end / t[last_decade]))
+        return float(power_of_time(t, row))
 
     at_end = f"at t = {end:g}"
     last = "last decade"

@@ -6,25 +6,21 @@ becomes affine in time, and the scaled interior error and the scaled growth tend
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.archive import PathLike
 from popdyn.asymptotics import fourth_power_rate, growth_rate, tube_limit
-from popdyn.attention import limit_error
 from popdyn.coordinates import Head
-from popdyn.dynamics.flow import gradient_flow
 from popdyn.dynamics.trajectory import Trajectory
 from popdyn.experiments.finding import Finding
+from popdyn.experiments.observation import flow_at, largest_error, power_of_time
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.protocol import Risk
 
 __all__ = ["Config", "Result", "findings", "observe", "run"]
-
-_THRESHOLDS = 101  # of the interior grid; the largest error is at an end of it or is flat inside
-_DECADE = 10.0  # of time, over whose last one the power of the growth is read
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,9 @@ class Result:
     scaled_growth: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Run the flow in closed form from every start; a second, so in this process."""
     times = np.geomspace(config.first_time, config.t_end, config.n_times - 1)
     times = np.concatenate(([0.0], times))
@@ -102,10 +100,7 @@ def run(config: Config, *, executor: Executor | None = None, store: Path | None 
     paths = []
     for ratio, scale in config.starts:
         head = Head.from_ratio(ratio, scale, config.half_width)
-        trajectory = gradient_flow(risk, head, config.t_end, t_eval=times)
-        if not trajectory.success:
-            raise RuntimeError(trajectory.message)
-        paths.append(observe(risk, trajectory, config.interior))
+        paths.append(observe(risk, flow_at(risk, head, times), config.interior))
     names = ("starts", "reflected", "ratio", "tube", "scale", "scaled_error", "scaled_growth")
     rows = {name: np.concatenate([getattr(path, name) for path in paths]) for name in names}
     return Result(half_width=config.half_width, t=times, **rows)
@@ -126,16 +121,14 @@ def observe(risk: Risk, trajectory: Trajectory, interior: float = 0.5) -> Result
     heads = [trajectory.head(i) for i in range(len(trajectory))]
     if reflected:
         heads = [head.reflected for head in heads]
-    edge = interior * trajectory.half_width
-    thresholds = np.linspace(-edge, edge, _THRESHOLDS)
 
-    def row(of: list[float64]) -> NDArray[float64]:
+    def row(of: list[float]) -> NDArray[float64]:
         return np.array([of], dtype=float64)
 
     scale = row([head.scale for head in heads])
     # By symmetry of the design the reflected head has the reflected gradient.
     growth = row([-risk.gradient(head)[1] for head in heads])
-    error = row([np.abs(limit_error(head, thresholds)).max() for head in heads])
+    error = row([largest_error(head, interior) for head in heads])
     return Result(
         half_width=trajectory.half_width,
         starts=row([trajectory.start.label_score, trajectory.start.scale]),
@@ -152,15 +145,11 @@ def observe(risk: Risk, trajectory: Trajectory, interior: float = 0.5) -> Result
 def findings(result: Result) -> tuple[Finding, ...]:
     """Limits at the last time, each of the path that is farthest from it, and the power of time."""
     width = result.half_width
-    last_decade = int(np.searchsorted(result.t, result.t[-1] / _DECADE))
-    power = np.log(result.scale[:, -1] / result.scale[:, last_decade]) / np.log(
-        result.t[-1] / result.t[last_decade]
-    )
     end = f"at t = {result.t[-1]:g}"
     limits = {
         f"tube coordinate c {end}": (tube_limit(width), result.tube[:, -1]),
         f"mu^4 / t {end}": (fourth_power_rate(width), result.scale[:, -1] ** 4 / result.t[-1]),
-        "power of t in mu, last decade": (0.25, power),
+        "power of t in mu, last decade": (0.25, power_of_time(result.t, result.scale)),
         f"mu sup|F - alpha| {end}": (1.0, result.scaled_error[:, -1]),
         f"mu^3 dmu/dt {end}": (
             float(growth_rate(1.0, width, order=0)),

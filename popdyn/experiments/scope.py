@@ -7,18 +7,18 @@ percent of flipped labels in training ends the growth. Here `l = 1`.
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.archive import PathLike
 from popdyn.asymptotics import fourth_power_rate
 from popdyn.coordinates import Head
 from popdyn.design import Design, tilted, wavy
-from popdyn.dynamics.flow import gradient_flow
 from popdyn.experiments.finding import Finding
+from popdyn.experiments.observation import flow_at
 from popdyn.limit_laws import density_tube_center, saturation_scale
 from popdyn.noise import massart
 from popdyn.quadrature import boundary_graded
@@ -107,7 +107,9 @@ class Result:
     risk: NDArray[float64]
 
 
-def run(config: Config, *, executor: Executor | None = None, store: Path | None = None) -> Result:
+def run(
+    config: Config, *, executor: Executor | None = None, store: PathLike | None = None
+) -> Result:
     """Sweep the radii, and run the flow of every design."""
     times = np.concatenate(([0.0], np.geomspace(1.0, config.t_end, config.n_times - 1)))
     ratio, scale = config.start
@@ -175,9 +177,7 @@ def _path(cell: Cell) -> dict[str, NDArray[float64]]:
     name, parameter, (label_score, scale), times = cell
     risk = _risk(name, parameter)
     start = Head.from_scores(label_score, scale)
-    flow = gradient_flow(risk, start, times[-1], t_eval=times, rtol=_RTOL, atol=_ATOL)
-    if not flow.success:
-        raise RuntimeError(flow.message)
+    flow = flow_at(risk, start, np.array(times), rtol=_RTOL, atol=_ATOL)
     return {field: getattr(flow, field) for field in ("label_score", "scale", "tube", "risk")}
 
 
