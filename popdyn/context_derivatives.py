@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 from popdyn.design import Design
+from popdyn.uniform_moments import has_closed_form, uniform_segments, uniform_transform
 from popdyn.weight_transform import (
     FINE,
     G1,
     G1_SLOPE,
     G2,
     G2_SLOPE,
-    Panels,
     Transform,
     example_panels,
     transform,
@@ -60,9 +60,8 @@ def unit_gradient(
 
     Scores, distances `s` and `r` to the ends, and results are in units of the half width.
     """
-    law = example_panels(lam, delta, mu, s, r, n_examples, design)
-    example, centres = _example(law, mu, n_examples, _GRADIENT)
-    found = example.step * _gradient_integrals(*example[2:], centres, n_examples)
+    example, centres = _example((lam, delta, mu, s, r), n_examples, design, _GRADIENT)
+    found = _gradient_integrals(example.weights, *example[2:], centres, n_examples)
     if mu < 0.0:
         found[1:] *= -1.0
     return found
@@ -78,27 +77,36 @@ def unit_hessian(
     design: Design,
 ) -> NDArray[float64]:
     """Second derivatives of the mean square error, `[lam lam, lam mu, mu mu]`, shape `(3,)`."""
-    law = example_panels(lam, delta, mu, s, r, n_examples, design)
-    example, centres = _example(law, mu, n_examples, _HESSIAN)
-    return example.step * _hessian_integrals(*example[2:], centres, n_examples)
+    example, centres = _example((lam, delta, mu, s, r), n_examples, design, _HESSIAN)
+    return _hessian_integrals(example.weights, *example[2:], centres, n_examples)
 
 
 def _example(
-    law: Panels, mu: float, n_examples: float, channels: NDArray[np.int64]
+    task: tuple[float, float, float, float, float],
+    n_examples: float,
+    design: Design,
+    channels: NDArray[np.int64],
 ) -> tuple[Transform, NDArray[float64]]:
     """One example's averages, and `x - alpha` where `z = 0`, by label: shape `(2, size)`."""
-    scale = abs(mu)
-    if scale < _LOCAL_SCALE:
-        example = transform(law, channels, steps=FINE)
-        return example, np.zeros((2, example.y.size))
+    scale = abs(task[2])
+    local = scale >= _LOCAL_SCALE
     # In most of the integral the largest of all weights is about 1 / u.
-    level = -np.log(max(1.0, 0.5 * n_examples / scale))
-    example = transform(law, channels, 1.0 / scale, level, FINE)
-    return example, (level - example.y - np.array([[0.0], [law.base]])) / scale
+    level = -np.log(max(1.0, 0.5 * n_examples / scale)) if local else 0.0
+    origin = (1.0 / scale, level) if local else (0.0, 0.0)
+    if has_closed_form(design):
+        segments = uniform_segments(task, n_examples, n_examples, design)
+        base, example = segments.base, uniform_transform(segments, channels, *origin)
+    else:
+        law = example_panels(*task, n_examples, design)
+        base, example = law.base, transform(law, channels, *origin, FINE)
+    if not local:
+        return example, np.zeros((2, example.y.size))
+    return example, (level - example.y - np.array([[0.0], [base]])) / scale
 
 
 @kernel
 def _gradient_integrals(
+    weights: NDArray[float64],
     phi: NDArray[float64],
     log_phi: NDArray[float64],
     moments: NDArray[float64],
@@ -108,7 +116,7 @@ def _gradient_integrals(
     found = np.zeros(3)
     g1, g2, gap_g2 = np.empty((2, 3)), np.empty((2, 4)), np.empty((2, 3))
     for k in range(phi.size):
-        power = _power(phi[k], log_phi[k], moments[:, _AT_G2, k], n)
+        power = weights[k] * _power(phi[k], log_phi[k], moments[:, _AT_G2, k], n)
         if power == 0.0:
             continue
         centre = centres[:, k]
@@ -127,6 +135,7 @@ def _gradient_integrals(
 
 @kernel
 def _hessian_integrals(
+    weights: NDArray[float64],
     phi: NDArray[float64],
     log_phi: NDArray[float64],
     moments: NDArray[float64],
@@ -138,7 +147,7 @@ def _hessian_integrals(
     slope1, slope2, gap_slope2 = np.empty((2, 4)), np.empty((2, 5)), np.empty((2, 4))
     change1, change2 = np.empty((2, 3)), np.empty((2, 3))  # d/d eta of g1 and of d g2
     for k in range(phi.size):
-        power = _power(phi[k], log_phi[k], moments[:, _AT_G2, k], n)
+        power = weights[k] * _power(phi[k], log_phi[k], moments[:, _AT_G2, k], n)
         if power == 0.0:
             continue
         centre = centres[:, k]

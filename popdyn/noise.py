@@ -34,11 +34,16 @@ class LabelFlips:
     breaks : tuple of float
         Distances at which it jumps or has a kink, in any order; 0 need not be named. They are what
         exact results are integrated between.
+    levels : tuple of float, optional
+        The probabilities between the breaks, ascending and one more than they, of a law that is
+        constant there: exact finite contexts then have closed forms. A `Design` compares them with
+        the function.
 
     Raises
     ------
     ValueError
-        If `probability` is not callable, or a break is not a finite number.
+        If `probability` is not callable, a break is not a finite number, or the levels are not one
+        more than the breaks.
 
     Examples
     --------
@@ -49,6 +54,7 @@ class LabelFlips:
 
     probability: Function
     breaks: tuple[float, ...] = ()
+    levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.probability):
@@ -63,11 +69,21 @@ class LabelFlips:
         if breaks.ndim != 1 or not np.isfinite(breaks).all():
             raise ValueError(f"breaks must be a row of finite distances, got {self.breaks!r}")
         object.__setattr__(self, "breaks", tuple(np.unique(breaks).tolist()))
+        if self.levels is not None:
+            levels = np.ravel(self.levels)
+            if levels.dtype.kind not in "iuf" or levels.size != len(self.breaks) + 1:
+                raise ValueError(
+                    f"levels must be {len(self.breaks) + 1} probabilities, one more than there are "
+                    f"breaks, or None, got {self.levels!r}"
+                )
+            object.__setattr__(self, "levels", tuple(levels.astype(float64).tolist()))
 
     @property
     def mirrored(self) -> "LabelFlips":
         """The law of the mirrored tasks, `rho(-d)`."""
-        return LabelFlips(mirror_image(self.probability), tuple(-point for point in self.breaks))
+        levels = None if self.levels is None else self.levels[::-1]
+        breaks = tuple(-point for point in self.breaks)
+        return LabelFlips(mirror_image(self.probability), breaks, levels)
 
 
 def massart(probability: float) -> LabelFlips:
@@ -88,7 +104,8 @@ def massart(probability: float) -> LabelFlips:
     >>> print(limit_error(head, 0.2, Design(noise=massart(0.01))).round(6))
     0.207584
     """
-    return LabelFlips(_Homogeneous(_probability(probability)))
+    law = _Homogeneous(_probability(probability))
+    return LabelFlips(law, levels=(law.flip_probability,))
 
 
 def localized(probability: float, width: float) -> LabelFlips:
@@ -100,7 +117,8 @@ def localized(probability: float, width: float) -> LabelFlips:
         If the probability is not a number from 0 to 1, or the width not positive and finite.
     """
     law = _Localized(_probability(probability), _positive("width", width))
-    return LabelFlips(law, (-law.width, law.width))
+    levels = 0.0, law.flip_probability, 0.0
+    return LabelFlips(law, (-law.width, law.width), levels)
 
 
 def tsybakov(exponent: float, width: float) -> LabelFlips:
@@ -188,6 +206,15 @@ def require_probability(flips: LabelFlips, half_width: float) -> None:
         raise ValueError(
             "noise must be a probability, from 0 to 1, "
             f"got {float(values[first])!r} at the distance {float(points[first])!r}"
+        )
+    if flips.levels is None:
+        return
+    levels = np.array(flips.levels)[np.searchsorted(flips.breaks, points)]
+    if (levels != values).any():
+        first = int(np.argmax(levels != values))
+        raise ValueError(
+            f"noise must have its levels between its breaks, got {float(values[first])!r} where "
+            f"the level is {float(levels[first])!r}, at the distance {float(points[first])!r}"
         )
 
 

@@ -200,23 +200,23 @@ def _pieces(
 
 
 class Transform(NamedTuple):
-    """Averages over one example on a grid.
+    """Averages over one example at points `y = log u`.
 
     Attributes
     ----------
-    step : float
+    weights : ndarray, shape (size,)
+        Of a rule that integrates over `y`.
     y : ndarray, shape (size,)
-        `log u`, in these steps.
     phi, log_phi : ndarray, shape (size,)
         `E exp(-u w)` and its logarithm, from `phi` itself or from `1 - phi`, the smaller one. Good
         to 5e-15.
     moments : ndarray, shape (2, channels, size)
         By label, positive and negative: the average of `z^j g(t)` for each channel `(g, j)`. At one
-        point good to 1e-11 of the largest, but the errors of neighbours cancel: sums over the grid
-        of products with powers of phi are good to 1e-14.
+        point of a table good to 1e-11 of the largest, but the errors of neighbours cancel: sums of
+        products with powers of phi are good to 1e-14.
     """
 
-    step: float
+    weights: NDArray[float64]
     y: NDArray[float64]
     phi: NDArray[float64]
     log_phi: NDArray[float64]
@@ -235,7 +235,7 @@ def transform(
     level: float = 0.0,
     steps: int = COARSE,
 ) -> Transform:
-    """Transform of an example's law.
+    """Transform of an example's law on a grid.
 
     `channels`, shape (channels, 2), lists pairs `(g, j)`. The moments are those of `z = x - alpha`,
     or, with `per_scale = 1 / mu`, of `z = (t - level) / mu`, which is `x` seen from where the
@@ -253,7 +253,7 @@ def transform(
     results = phi, log_phi, moments
     _accumulate(*runs, law.masses, law.gaps, _nodes()[0], *functions, *results)
     y = step * np.arange(start, start + size, dtype=float64)
-    return Transform(step, y, phi, log_phi, moments)
+    return Transform(np.full(size, step), y, phi, log_phi, moments)
 
 
 @kernel

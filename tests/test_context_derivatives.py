@@ -11,6 +11,10 @@ from popdyn.moments import unit_moments
 from popdyn.noise import LabelFlips
 
 
+def uniform(x):
+    return np.full(x.shape, 0.5)
+
+
 def tilted(x):
     return (1 + 0.3 * x) / 2
 
@@ -69,12 +73,18 @@ NESTED_CASES = [
 
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize(
-    "density", [lambda x: np.full(x.shape, 0.5), tilted], ids=["uniform", "tilted"]
+    ("design", "density"),
+    [
+        (Design(), uniform),
+        (Design(feature_density=uniform), uniform),
+        (Design(feature_density=tilted), tilted),
+    ],
+    ids=["uniform", "uniform by tables", "tilted"],
 )
 @pytest.mark.parametrize(("lam", "mu", "alpha"), NESTED_CASES)
-def test_small_contexts_agree_with_the_definition(lam, mu, alpha, n, density):
+def test_small_contexts_agree_with_the_definition(lam, mu, alpha, n, design, density):
     value, gradient, hessian = nested(lam, mu, alpha, n, density)
-    arguments = *task(Head.from_scores(lam, mu), alpha), n, Design(feature_density=density)
+    arguments = *task(Head.from_scores(lam, mu), alpha), n, design
     found = unit_gradient(*arguments)
     assert found[0] == pytest.approx(value, rel=NESTED_VALUE, abs=0)
     assert np.abs(found[1:] - gradient).max() < NESTED_GRADIENT * np.abs(gradient).max()
@@ -140,9 +150,10 @@ def difference(function, lam, mu, i):
 
 
 FLIPS = LabelFlips(lambda gap: np.where(np.abs(gap) <= 0.125, 0.2, 0.01), (-0.125, 0.125))
+STEPS = LabelFlips(FLIPS.probability, FLIPS.breaks, (0.01, 0.2, 0.01))
 
 
-@pytest.mark.parametrize("noise", [None, FLIPS], ids=["clean", "noisy"])
+@pytest.mark.parametrize("noise", [None, FLIPS, STEPS], ids=["clean", "by tables", "levels"])
 @pytest.mark.parametrize("n", [7, 100, 5000])
 @pytest.mark.parametrize(
     ("lam", "mu", "alpha"),

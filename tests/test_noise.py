@@ -73,6 +73,16 @@ def test_the_mirror_image_reads_the_distance_from_the_other_side():
     assert design.mirrored.mirrored == design
 
 
+def test_piecewise_constant_laws_tell_their_levels():
+    assert massart(0.2).levels == (0.2,)
+    assert localized(0.4, 0.125).levels == (0.0, 0.4, 0.0)
+    assert tsybakov(1, 0.25).levels is None
+    law = LabelFlips(lambda d: np.where(d > 0.3, 0.2, 1.0), (0.3,), [1, 0.2])
+    assert law.levels == (1.0, 0.2)
+    assert law.mirrored.levels == (0.2, 1.0)
+    assert Design(noise=law).mirrored.mirrored == Design(noise=law)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -86,6 +96,15 @@ def test_the_mirror_image_reads_the_distance_from_the_other_side():
         (lambda: LabelFlips(0.1), r"must be a function .* got 0.1; massart\(p\)"),
         (lambda: LabelFlips(np.abs, (np.nan,)), "breaks must be a row of finite distances"),
         (lambda: LabelFlips(np.abs, 0.3), "breaks must be a row of finite distances, got 0.3"),
+        (
+            lambda: LabelFlips(np.abs, (0.1,), (0.2,)),
+            "levels must be 2 probabilities, .* got .0.2,",
+        ),
+        (lambda: LabelFlips(np.abs, (), ("a",)), "levels must be 1 probabilities"),
+        (
+            lambda: Design(noise=LabelFlips(lopsided, (-0.1, 0.3), (0, 0.2, 0.1))),
+            "its levels between its breaks, got 0.0 where the level is 0.1, at the distance 0.3",
+        ),
         (lambda: Design(noise=0.01), "noise must be a law of label flips, got 0.01; use massart"),
         (lambda: Design(noise=np.abs), "noise must be a law of label flips, got .*; use massart"),
         (lambda: Design(noise=LabelFlips(np.abs)), "from 0 to 1, got 1.98.* distance -1.98"),

@@ -91,8 +91,9 @@ class FiniteContextRisk:
     Measured with the default rule, for `mu l` from 0 to 400 and 1 to 1000 examples: value 1e-14,
     gradient 1e-13 and Hessian 1e-12 relative, derivatives in the norm of their largest component;
     near the origin, where it vanishes, 1e-16 of the gradient is left; so with label noise. Value
-    and gradient take about 0.1 s at `mu l = 50`, more with noise, in time that grows with the
-    scale, which is at most 1e5 here.
+    and gradient take about 0.05 s at any scale up to the largest, 1e5; more with `massart` or
+    `localized` noise. With a feature density or other noise, 0.1 s at `mu l = 50`, and the time
+    grows with the scale.
 
     Attributes
     ----------
