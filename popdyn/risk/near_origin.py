@@ -36,6 +36,7 @@ def _legendre_rule(order: int) -> tuple[NDArray[float64], NDArray[float64]]:
     """Gauss–Legendre nodes and weights, rounded once.
 
     NumPy's weights are off by 4e-13 at the ends and by 1e-15 elsewhere, and so were the averages.
+    (`popdyn.legendre` has a kernel for it, which importing this module would compile.)
     """
     nodes, weights = [], []
     with localcontext(prec=40):
@@ -183,30 +184,44 @@ def hessian_near_origin(lam: float, mu: float) -> tuple[float, float, float]:
 
 
 @kernel
+def _moments(
+    alpha: float, up: float, down: float, low: float, high: float, mu: float, eta: float
+) -> tuple[float, float, float, float, float, float, float]:
+    """`2 mu` times the integrals of `x^k exp(lam y + mu x)` over the positives and the negatives,
+    for `k = 0, 1, 2` in turn; and `alpha^2 exp(mu alpha)`."""
+    x = 0.5 * mu * alpha
+    phi1 = 0.0
+    for j in range(_TERMS, -1, -1):
+        phi1 = multiply_add(phi1, x, _PHI_1[j])
+    root = multiply_add(x, phi1, 1.0)
+    middle = root * root
+    first = alpha * middle
+    second = alpha * first
+    p = up * (middle - low)
+    m = down * (high - middle)
+    p1 = multiply_add(up, first + low, -eta * p)
+    m1 = multiply_add(down, high - first, -eta * m)
+    return (
+        p,
+        m,
+        p1,
+        m1,
+        multiply_add(up, second - low, -2.0 * eta * p1),
+        multiply_add(down, high - second, -2.0 * eta * m1),
+        second,
+    )
+
+
+@kernel
 def risk_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, float]:
     """Risk and gradient for `1 <= abs(mu) <= 2` where no boundary layer is thin."""
     up, down = exp(lam), exp(-lam)
     low, high = exp(-mu), exp(mu)
     eta = 1.0 / mu
-    half = 0.5 * mu
     value = g_lam = g_mu = 0.0
     for i in range(_N_NODES):
         alpha = _NODES[i]
-        x = half * alpha
-        phi1 = 0.0
-        for j in range(_TERMS, -1, -1):
-            phi1 = multiply_add(phi1, x, _PHI_1[j])
-        root = multiply_add(x, phi1, 1.0)
-        middle = root * root
-        first = alpha * middle
-        second = alpha * first
-        # 2 mu times the integrals of x^k exp(mu x) over the positives and the negatives
-        p = up * (middle - low)
-        m = down * (high - middle)
-        p1 = multiply_add(up, first + low, -eta * p)
-        m1 = multiply_add(down, high - first, -eta * m)
-        p2 = multiply_add(up, second - low, -2.0 * eta * p1)
-        m2 = multiply_add(down, high - second, -2.0 * eta * m1)
+        p, m, p1, m1, p2, m2, _ = _moments(alpha, up, down, low, high, mu, eta)
         inverse = 1.0 / (p + m)
         f = (p1 + m1) * inverse
         cov = multiply_add(p1 - m1, inverse, -(p - m) * inverse * f)
@@ -225,25 +240,11 @@ def hessian_at_moderate_scale(lam: float, mu: float) -> tuple[float, float, floa
     up, down = exp(lam), exp(-lam)
     low, high = exp(-mu), exp(mu)
     eta = 1.0 / mu
-    half = 0.5 * mu
     lam_lam = lam_mu = mu_mu = 0.0
     for i in range(_N_NODES):
         alpha = _NODES[i]
-        x = half * alpha
-        phi1 = 0.0
-        for j in range(_TERMS, -1, -1):
-            phi1 = multiply_add(phi1, x, _PHI_1[j])
-        root = multiply_add(x, phi1, 1.0)
-        middle = root * root
-        first = alpha * middle
-        second = alpha * first
+        p, m, p1, m1, p2, m2, second = _moments(alpha, up, down, low, high, mu, eta)
         third = alpha * second
-        p = up * (middle - low)
-        m = down * (high - middle)
-        p1 = multiply_add(up, first + low, -eta * p)
-        m1 = multiply_add(down, high - first, -eta * m)
-        p2 = multiply_add(up, second - low, -2.0 * eta * p1)
-        m2 = multiply_add(down, high - second, -2.0 * eta * m1)
         p3 = multiply_add(up, third + low, -3.0 * eta * p2)
         m3 = multiply_add(down, high - third, -3.0 * eta * m2)
         inverse = 1.0 / (p + m)
