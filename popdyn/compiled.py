@@ -4,9 +4,10 @@ import hashlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from types import FunctionType
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numba
 
@@ -18,6 +19,42 @@ T = TypeVar("T")
 _FOLDER = Path(__file__).parent.parent  # which the package lies in
 
 
+class _Kernel(Generic[P, T]):
+    """A function that is compiled once for calls from Python and once for those from kernels.
+
+    What a call from Python needs, to unpack its arguments and to box what is returned, takes as
+    long to compile as a small kernel itself, and most kernels are called by kernels alone.
+    """
+
+    def __init__(self, function: Callable[P, T]) -> None:
+        update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> T:
+        return self.called(*arguments, **named)
+
+    @cached_property
+    def called(self) -> Callable[P, T]:
+        """The dispatcher for calls from Python."""
+        dispatcher: Callable[P, T] = _compiled(self._function)
+        return dispatcher
+
+    @cached_property
+    def _linked(self) -> Any:
+        """The dispatcher for calls from kernels, which no call from Python may come to."""
+        code, name = self._function.__code__, f"{self._function.__name__}_linked"
+        function = FunctionType(code, self._function.__globals__, name)
+        # The cache files are named after this: those of the other dispatcher stay apart from them.
+        function.__qualname__ = name
+        function.__module__ = self._function.__module__
+        return _compiled(function, no_cpython_wrapper=True)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where it finds a kernel in another."""
+        return self._linked._numba_type_
+
+
 def kernel(function: Callable[P, T]) -> Callable[P, T]:
     """Compile a function of floats and arrays to machine code that holds no lock.
 
@@ -25,9 +62,13 @@ def kernel(function: Callable[P, T]) -> Callable[P, T]:
     in the user's cache folder; where neither can be written, every process compiles anew. What is
     damaged there is replaced.
     """
-    options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    return _Kernel(function)
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+    options |= {"nogil": True, "no_cfunc_wrapper": True}
     try:
-        compiled = numba.njit(cache=True, **options)(function)
+        compiled = numba.njit(cache=True, error_model="numpy", **options)(function)
         # Numba renews a cached kernel when its own file changes, but not when that of a kernel it
         # calls does, and would go on with the old code after an update: stamp it with them all. The
         # code of a file that was imported under another name cannot be loaded under its own.
@@ -36,8 +77,8 @@ def kernel(function: Callable[P, T]) -> Callable[P, T]:
         file._source_stamp = (file._source_stamp, sources, function.__module__)
         _forgive(compiled._cache)
     except (RuntimeError, AttributeError):  # no folder to write to; a Numba that cannot be stamped
-        compiled = numba.njit(**options)(function)
-    return cast(Callable[P, T], compiled)
+        compiled = numba.njit(error_model="numpy", **options)(function)
+    return compiled
 
 
 def _forgive(cache: Any) -> None:

@@ -38,7 +38,7 @@ def write_inner(package: Path, factor: float) -> None:
 
 
 def outer_of_three(package: Path, **environment: str) -> str:
-    printed = "outer(3.0), sum(outer.stats.cache_hits.values())"
+    printed = "outer(3.0), sum(outer.called.stats.cache_hits.values())"
     code = f"from {package.name}.outer import outer; print({printed})"
     return subprocess.run(
         [sys.executable, "-c", code],

@@ -21,8 +21,7 @@ from popdyn.dynamics.arguments import (
     checked_time,
 )
 from popdyn.dynamics.collocation import tolerances
-from popdyn.dynamics.collocation_pieces import FIELDS
-from popdyn.dynamics.collocation_run import (
+from popdyn.dynamics.collocation.march import (
     AT_END,
     AT_LEVEL,
     COUNTS,
@@ -31,8 +30,9 @@ from popdyn.dynamics.collocation_run import (
     advance,
     first_state,
 )
+from popdyn.dynamics.collocation.pieces import FIELDS
+from popdyn.dynamics.collocation.radau import STAGES
 from popdyn.dynamics.hitting import hitting_time
-from popdyn.dynamics.radau import STAGES
 from popdyn.risk.protocol import Risk
 
 __all__ = ["hitting_times"]

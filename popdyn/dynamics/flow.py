@@ -77,7 +77,8 @@ def gradient_flow(
         Relative and absolute tolerance of one step in the coordinates of the chart; where the
         radius is below one, `atol` counts in units of it (by scipy's solvers of that of the start).
         Collocation holds the whole polynomial of a step to them, down to 1e-13 and 1e-14: measured,
-        a path is nowhere off by more than three times `rtol`, and far less at the ends of steps.
+        `tube` is good to `rtol` and the scores to a few times it, from 1e-10 down, everywhere on
+        the path, and to far less at the ends of steps.
     dense_output : bool
         Whether to keep the solver's interpolants for `Trajectory.sol`.
     max_steps : int, optional

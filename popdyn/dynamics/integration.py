@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import integrate
 
 from popdyn.coordinates import Head
-from popdyn.dynamics.arguments import LAST_TIME, MAX_STEPS, checked_number, require_one_head
+from popdyn.dynamics.arguments import LAST_TIME, MAX_STEPS
 from popdyn.dynamics.charts import Chart, Clock, Field, LinearChart, TubeChart, chart_at
 from popdyn.risk.protocol import Risk
 
@@ -22,8 +22,6 @@ __all__ = [
     "Path",
     "Run",
     "Step",
-    "checked_number",
-    "require_one_head",
     "step_limit_message",
 ]
 

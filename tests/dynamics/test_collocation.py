@@ -16,9 +16,9 @@ from popdyn import (
     hitting_times,
     tube_entrance,
 )
-from popdyn.dynamics import arrivals, collocation
-from popdyn.dynamics.collocation import Collocation
-from popdyn.dynamics.collocation_run import STUCK
+from popdyn.dynamics import arrivals
+from popdyn.dynamics.collocation import Collocation, path
+from popdyn.dynamics.collocation.march import STUCK
 
 # Against LSODA at its default tolerances, which is the worse of the two.
 TIME = 2e-10  # relative; worst measured 4.4e-11
@@ -222,7 +222,7 @@ def test_another_risk_cannot_be_followed_by_collocation():
 
 @pytest.fixture
 def stuck(monkeypatch):
-    for module in (collocation, arrivals):
+    for module in (path, arrivals):
         monkeypatch.setattr(module, "advance", lambda *_: STUCK)
 
 

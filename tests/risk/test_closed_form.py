@@ -315,7 +315,7 @@ def test_one_head_and_many_share_their_machine_code():
     for head in (Head.from_scores(1, 2), Head.from_scores([1, 2], 3), Head.from_ratio([[2]], 3)):
         risk.value_and_gradient(head)
         risk.hessian(head)
-    assert len(_fill_risk.signatures) == len(_fill_hessian.signatures) == 1
+    assert len(_fill_risk.called.signatures) == len(_fill_hessian.called.signatures) == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
-from popdyn.dynamics.radau import (
+from popdyn.dynamics.collocation.radau import (
     INTEGRAL,
     MIDDLE,
     MISSED_AT_MIDDLE,
@@ -26,9 +26,9 @@ from popdyn.dynamics.radau import (
     interpolated,
     solve,
 )
-from popdyn.risk.closed_form import _hessian, _risk
+from popdyn.risk.closed_form import _risk
 
-__all__ = ["IN_SCALE", "IN_TIME", "moved", "slopes", "slopes_by_state", "step"]
+__all__ = ["IN_SCALE", "IN_TIME", "moved", "slopes", "slopes_by_increments", "step"]
 
 IN_TIME, IN_SCALE = 0, 1
 
@@ -41,6 +41,10 @@ _LONGEST_GUESS = 2.5
 # Rounding of the excess of two scores that move by a large amount, in units of the relative
 # tolerance: at 1e-12 it is a hundred times the spacing of doubles.
 _ROUNDED = 0.01
+# Differences are over this part of the length on which the gradient changes, at least 1 away from
+# the origin: by the label score the distance to the nearer of the lines `lam = 0` and `delta = 0`,
+# by the scale the smaller of itself and the excess.
+_DIFFERENCE = 2.0**-26
 
 
 @kernel
@@ -58,8 +62,21 @@ def moved(
 
 
 @kernel
-def slopes(mode: int, lam: float, delta: float, mu: float, square: float) -> tuple[float, float]:
-    """In time `dlam/dt` and `dmu/dt`, in the scale `dc/dmu` and `dt/dmu`; `square` is `l^2`."""
+def slopes(
+    mode: int,
+    lam: float,
+    delta: float,
+    mu: float,
+    z0: float,
+    z1: float,
+    grown: float,
+    square: float,
+) -> tuple[float, float]:
+    """Slopes after the increments of a step; `square` is `l^2`.
+
+    In time `dlam/dt` and `dmu/dt`, in the scale `dc/dmu` and `dt/dmu`.
+    """
+    lam, delta, mu = moved(mode, lam, delta, mu, z0, z1, grown)
     _, g_lam, g_mu = _risk(lam, delta, mu)
     if mode == IN_TIME:
         return -square * g_lam, -square * square * g_mu
@@ -69,16 +86,36 @@ def slopes(mode: int, lam: float, delta: float, mu: float, square: float) -> tup
 
 
 @kernel
-def slopes_by_state(
-    mode: int, lam: float, delta: float, mu: float, f0: float, f1: float, square: float
+def slopes_by_increments(
+    mode: int,
+    lam: float,
+    delta: float,
+    mu: float,
+    z0: float,
+    z1: float,
+    grown: float,
+    square: float,
+    f0: float,
+    f1: float,
 ) -> tuple[float, float, float, float]:
-    """Jacobian of the slopes `f0, f1`, by rows: by label score and scale, or by `c` (and 0)."""
-    h_ll, h_lm, h_mm = _hessian(lam, delta, mu)
-    if mode == IN_TIME:
-        return -square * h_ll, -square * h_lm, -square * square * h_lm, -square * square * h_mm
-    along = square * (f0 + 1.0 + 1.0 / mu)  # dL/dlam over dL/dmu
-    pace = square * f1  # -1 / (l^2 dL/dmu)
-    return -pace * (h_ll - along * h_lm), 0.0, pace * pace * h_lm, 0.0
+    """Jacobian of the slopes `f0, f1` by the increments, by rows; in the scale by `z0` alone.
+
+    By differences: good to 1e-7, so that Newton's iteration takes no step more than with second
+    derivatives, which take longer to evaluate and as long as all the rest here to compile.
+    """
+    at_lam, at_delta, at_mu = moved(mode, lam, delta, mu, z0, z1, grown)
+    least = min(max(abs(at_lam), abs(at_mu)), 1.0)
+    near = abs(at_delta) if mode == IN_SCALE else min(abs(at_lam), abs(at_delta))
+    moved0 = z0 + _DIFFERENCE * max(near, least)
+    part = 1.0 / (moved0 - z0)
+    g0, g1 = slopes(mode, lam, delta, mu, moved0, z1, grown, square)
+    j00, j10 = (g0 - f0) * part, (g1 - f1) * part
+    if mode == IN_SCALE:
+        return j00, 0.0, j10, 0.0
+    moved1 = z1 + _DIFFERENCE * max(min(abs(at_mu), abs(at_delta)), least)
+    part = 1.0 / (moved1 - z1)
+    g0, g1 = slopes(mode, lam, delta, mu, z0, moved1, grown, square)
+    return j00, (g0 - f0) * part, j10, (g1 - f1) * part
 
 
 @kernel
@@ -118,7 +155,8 @@ def step(
     work, pivots
         Room for the linear system.
     counts : ndarray
-        Evaluations of the gradient and of the Hessian are added to the first two.
+        Evaluations of the gradient, those for differences among them, and Jacobians are added to
+        the first two.
     """
     lam, delta, mu = start[0], start[1], start[2]
     square = width * width
@@ -130,12 +168,11 @@ def step(
     jacobian = np.empty((4, STAGES))
     right = np.empty(n)
 
-    first0, first1 = slopes(mode, lam, delta, mu, square)
+    first0, first1 = slopes(mode, lam, delta, mu, 0.0, 0.0, 0.0, square)
     if not abs(first0) + abs(first1) < inf:
         return inf
-    j00, j01, j10, j11 = slopes_by_state(mode, lam, delta, mu, first0, first1, square)
+    per_jacobian = 1 if mode == IN_SCALE else 2
     counts[0] += 1
-    counts[1] += 1
 
     for i in range(STAGES):
         z[1, i] = 0.0
@@ -145,7 +182,14 @@ def step(
                 place = 1.0 + NODES[i] * h / h_before
                 z[k, i] = place * interpolated(before[k], place) - before[k, STAGES - 1]
     else:
-        stiff = max(0.0, -j00) if mode == IN_SCALE else 0.0  # a stiff c hardly moves
+        stiff = 0.0
+        if mode == IN_SCALE:  # a stiff c hardly moves
+            j00, _, _, _ = slopes_by_increments(
+                mode, lam, delta, mu, 0.0, 0.0, 0.0, square, first0, first1
+            )
+            stiff = max(0.0, -j00)
+            counts[0] += 1
+            counts[1] += 1
         for i in range(STAGES):
             z[0, i] = first0 * NODES[i] * h / (1.0 + stiff * NODES[i] * h)
             if mode == IN_TIME:
@@ -170,17 +214,20 @@ def step(
     last = inf
     for _ in range(_MOST_ITERATIONS):
         for i in range(STAGES):
-            at = moved(mode, lam, delta, mu, z[0, i], z[1, i], NODES[i] * h)
-            f0, f1 = slopes(mode, at[0], at[1], at[2], square)
+            z0, z1, grown = z[0, i], z[1, i], NODES[i] * h
+            f0, f1 = slopes(mode, lam, delta, mu, z0, z1, grown, square)
             if not abs(f0) + abs(f1) < inf:
                 return inf
             f[0, i], f[1, i] = f0, f1
             if renew:
-                jacobian[0, i], jacobian[1, i], jacobian[2, i], jacobian[3, i] = slopes_by_state(
-                    mode, at[0], at[1], at[2], f0, f1, square
+                j00, j01, j10, j11 = slopes_by_increments(
+                    mode, lam, delta, mu, z0, z1, grown, square, f0, f1
                 )
+                jacobian[0, i], jacobian[1, i] = j00, j01
+                jacobian[2, i], jacobian[3, i] = j10, j11
         counts[0] += STAGES
         if renew:
+            counts[0] += STAGES * per_jacobian
             counts[1] += STAGES
             for i in range(STAGES):
                 for j in range(STAGES):
@@ -233,20 +280,17 @@ def step(
 
     error = 0.0
     for middle in range(2):
-        place, short = 0.0, MISSED_AT_START * h
+        place, short, near = 0.0, MISSED_AT_START * h, 0
         f0, f1 = first0, first1
         elapsed = short * first1
         if middle:
-            place, short = MIDDLE, MISSED_AT_MIDDLE * h
+            place, short, near = MIDDLE, MISSED_AT_MIDDLE * h, STAGES // 2
             at0, at1 = place * interpolated(rows[0], place), place * interpolated(rows[1], place)
-            at = moved(mode, lam, delta, mu, at0, at1, place * h)
-            f0, f1 = slopes(mode, at[0], at[1], at[2], square)
+            f0, f1 = slopes(mode, lam, delta, mu, at0, at1, place * h, square)
             counts[0] += 1
             elapsed = at1
-            half = STAGES // 2
-            j00, j01, j10, j11 = (
-                jacobian[0, half], jacobian[1, half], jacobian[2, half], jacobian[3, half]
-            )  # fmt: skip
+        j00, j01 = jacobian[0, near], jacobian[1, near]
+        j10, j11 = jacobian[2, near], jacobian[3, near]
         u = short * (interpolated(f[0], place) - f0)
         v = short * (interpolated(f[1], place) - f1)
         if mode == IN_SCALE:

@@ -1,14 +1,21 @@
 """A whole run of collocation in one compiled call: modes, lengths of steps, ends."""
 
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
-from popdyn.dynamics.collocation_levels import SCALE, find_passages
-from popdyn.dynamics.collocation_pieces import (
+from popdyn.dynamics.collocation.newton import (
+    IN_SCALE,
+    IN_TIME,
+    slopes,
+    slopes_by_increments,
+    step,
+)
+from popdyn.dynamics.collocation.passages import find_passages
+from popdyn.dynamics.collocation.pieces import (
     DELTA,
     END,
     LAM,
@@ -18,18 +25,11 @@ from popdyn.dynamics.collocation_pieces import (
     TIME,
     H,
     at_place,
+    fill_point,
     place_of_time,
-    point,
-    put,
 )
-from popdyn.dynamics.collocation_steps import (
-    IN_SCALE,
-    IN_TIME,
-    slopes,
-    slopes_by_state,
-    step,
-)
-from popdyn.dynamics.radau import STAGES
+from popdyn.dynamics.collocation.radau import STAGES
+from popdyn.risk.closed_form import _risk
 
 __all__ = [
     "AT_END",
@@ -86,18 +86,23 @@ def first_state(
 
 
 @kernel
-def _mode(lam: float, delta: float, mu: float, width: float, steep: float) -> int:
-    if mu >= _SCALE_FROM:
-        f0, f1 = slopes(IN_TIME, lam, delta, mu, width * width)
-        if f1 > 0.0 and abs(f0) * width < steep * f1 / width:
-            return IN_SCALE
+def _mode(f0: float, f1: float, mu: float, width: float, steep: float) -> int:
+    """Mode of a head by its slopes in time."""
+    if mu >= _SCALE_FROM and f1 > 0.0 and abs(f0) * width < steep * f1 / width:
+        return IN_SCALE
     return IN_TIME
 
 
 @kernel
-def _first_length(mode: int, lam: float, delta: float, mu: float, width: float) -> float:
-    f0, f1 = slopes(mode, lam, delta, mu, width * width)
-    j00, j01, j10, j11 = slopes_by_state(mode, lam, delta, mu, f0, f1, width * width)
+def _first_length(
+    mode: int,
+    lam: float,
+    mu: float,
+    f0: float,
+    f1: float,
+    jacobian: tuple[float, float, float, float],
+) -> float:
+    j00, j01, j10, j11 = jacobian
     if mode == IN_SCALE:
         return min(_FIRST_PART * mu, 1.0 / (abs(j00) + _SHRINK / mu))
     pace = max(abs(f0), abs(f1)) / max(abs(lam), abs(mu))
@@ -143,29 +148,33 @@ def advance(
     work = np.empty((2 * STAGES, 2 * STAGES))
     pivots = np.empty(2 * STAGES, dtype=np.int64)
     state[LAST_H] = 0.0
+    square = width * width
     n = 0
     while True:
         if state[TIME] >= t_end:
             return AT_END
         if counts[N_STEPS] >= most_steps or (keep and n == len(kept)):
             return FULL
-        f0, f1 = slopes(IN_TIME, state[LAM], state[DELTA], state[MU], width * width)
+        _, g_lam, g_mu = _risk(state[LAM], state[DELTA], state[MU])
+        f0, f1 = -square * g_lam, -square * square * g_mu
         if f0 == 0.0 and f1 == 0.0:
             return AT_REST
         old_mode = counts[LAST_MODE]
-        if old_mode == IN_TIME and state[MU] < 0.0:
-            # on the other side of scale 0 from where the run began
-            if _mode(-state[LAM], -state[DELTA], -state[MU], width, _STEEP) == IN_SCALE:
-                for k in (LAM, DELTA, MU, SIGN):
-                    state[k] = -state[k]
-                state[LAST_H] = 0.0
-        lam, delta, mu = state[LAM], state[DELTA], state[MU]
         steep = _STEEP if old_mode == IN_TIME else _TOO_STEEP
-        mode = _mode(lam, delta, mu, width, steep) if counts[HELD] == 0 else IN_TIME
+        if old_mode == IN_TIME and _mode(-f0, -f1, -state[MU], width, steep) == IN_SCALE:
+            # on the other side of scale 0 from where the run began
+            f0, f1 = -f0, -f1
+            for k in (LAM, DELTA, MU, SIGN):
+                state[k] = -state[k]
+            state[LAST_H] = 0.0
+        lam, delta, mu = state[LAM], state[DELTA], state[MU]
+        mode = _mode(f0, f1, mu, width, steep) if counts[HELD] == 0 else IN_TIME
         counts[HELD] = max(0, counts[HELD] - 1)
         if mode != old_mode or state[NEXT_H] == 0.0:
             counts[LAST_MODE] = mode
-            state[NEXT_H] = _first_length(mode, lam, delta, mu, width)
+            f0, f1 = slopes(mode, lam, delta, mu, 0.0, 0.0, 0.0, square)
+            jacobian = slopes_by_increments(mode, lam, delta, mu, 0.0, 0.0, 0.0, square, f0, f1)
+            state[NEXT_H] = _first_length(mode, lam, mu, f0, f1, jacobian)
             state[LAST_H] = 0.0
 
         here = n if keep else 0
@@ -226,9 +235,9 @@ def advance(
             found = 0
             if inside or mode == IN_TIME:
                 one, its_rows = kept[here : here + 1], rows[here : here + 1]
-                found = find_passages(one, its_rows, width, SCALE, level, way, entrance)
+                found = find_passages(one, its_rows, width, level, nan, way, entrance)
             if inside and not found:  # by a rounding that no passage shows
-                put(entrance, 0, point(kept[here], rows[here], kept[here, END], width))
+                fill_point(kept[here], rows[here], kept[here, END], width, entrance[:, 0])
             if inside or found:
                 entrance[0, 0] = min(entrance[0, 0], t_end)
                 return AT_LEVEL

@@ -6,8 +6,8 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
-from popdyn.dynamics.collocation_steps import IN_SCALE, IN_TIME, moved
-from popdyn.dynamics.radau import NODES, STAGES, interpolated
+from popdyn.dynamics.collocation.newton import IN_SCALE, IN_TIME, moved
+from popdyn.dynamics.collocation.radau import NODES, STAGES, interpolated
 
 __all__ = [
     "DELTA",
@@ -21,10 +21,9 @@ __all__ = [
     "H",
     "at_place",
     "fill_nodes",
+    "fill_point",
     "fill_points",
     "place_of_time",
-    "point",
-    "put",
 ]
 
 # Fields of a step: the state at its start (with the sign that it has been turned by, so that the
@@ -81,23 +80,20 @@ def place_of_time(kept: NDArray[float64], rows: NDArray[float64], time: float) -
 
 
 @kernel
-def point(
-    kept: NDArray[float64], rows: NDArray[float64], place: float, width: float
-) -> tuple[float, float, float, float, float]:
+def fill_point(
+    kept: NDArray[float64],
+    rows: NDArray[float64],
+    place: float,
+    width: float,
+    point: NDArray[float64],
+) -> None:
     """Time, label score, excess and scale, and the tube coordinate of the head or its reflection,
     whichever has a positive scale."""
     lam, delta, mu, time = at_place(kept, rows, place)
     sign = kept[SIGN]
-    scale = mu / width
     upright = -delta if mu < 0.0 else delta
-    tube = upright - log(abs(scale))
-    return time, sign * lam, sign * delta, sign * scale, tube
-
-
-@kernel
-def put(points: NDArray[float64], n: int, point: tuple[float, float, float, float, float]) -> None:
-    for m in range(5):
-        points[m, n] = point[m]
+    point[0], point[1], point[2], point[3] = time, sign * lam, sign * delta, sign * mu / width
+    point[4] = upright - log(abs(mu) / width)
 
 
 @kernel
@@ -110,9 +106,9 @@ def fill_nodes(
         for place in NODES:
             if place >= kept[k, END]:
                 break
-            put(points, n, point(kept[k], rows[k], place, width))
+            fill_point(kept[k], rows[k], place, width, points[:, n])
             n += 1
-        put(points, n, point(kept[k], rows[k], kept[k, END], width))
+        fill_point(kept[k], rows[k], kept[k, END], width, points[:, n])
         n += 1
     return n
 
@@ -134,5 +130,5 @@ def fill_points(
         place = kept[k, END]
         if times[i] < stop:
             place = min(place_of_time(kept[k], rows[k], times[i]), place)
-        put(points, i, point(kept[k], rows[k], place, width))
+        fill_point(kept[k], rows[k], place, width, points[:, i])
         points[0, i] = times[i]

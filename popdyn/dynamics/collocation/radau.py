@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from popdyn.compiled import kernel
 
 __all__ = [
-    "DERIVATIVE",
     "INTEGRAL",
     "MIDDLE",
     "MISSED_AT_MIDDLE",
@@ -66,7 +65,6 @@ def _missed(place: float) -> float:
 
 NODES = _nodes()
 INTEGRAL = _integral()
-DERIVATIVE = np.linalg.inv(INTEGRAL)
 _WEIGHTS = _weights()
 MIDDLE = float(0.5 * (NODES[STAGES // 2 - 1] + NODES[STAGES // 2]))
 MISSED_AT_START, MISSED_AT_MIDDLE = _missed(0.0), _missed(MIDDLE)

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from popdyn.coordinates import Head
 from popdyn.dynamics.arguments import COLLOCATION, LAST_TIME, MAX_STEPS
 from popdyn.dynamics.charts import TUBE_FROM
-from popdyn.dynamics.collocation_levels import SCALE, TUBE, find_passages
-from popdyn.dynamics.collocation_pieces import END, FIELDS, TIME, fill_nodes, fill_points
-from popdyn.dynamics.collocation_run import (
+from popdyn.dynamics.collocation.march import (
     AT_END,
     AT_LEVEL,
     COUNTS,
@@ -28,8 +26,10 @@ from popdyn.dynamics.collocation_run import (
     advance,
     first_state,
 )
+from popdyn.dynamics.collocation.passages import find_passages
+from popdyn.dynamics.collocation.pieces import END, FIELDS, TIME, fill_nodes, fill_points
+from popdyn.dynamics.collocation.radau import NODES, STAGES
 from popdyn.dynamics.levels import Passage, ScaleLevel, TubeLevel
-from popdyn.dynamics.radau import NODES, STAGES
 
 __all__ = ["Collocation", "CollocationPath", "tolerances"]
 
@@ -99,13 +99,14 @@ class CollocationPath:
         """Passages through a level in order of time: of one way (1 is up, -1 down), or of both."""
         if not len(self.steps):
             return []
-        of_scale = isinstance(level, ScaleLevel)
-        kind, value = (SCALE, level.scale) if isinstance(level, ScaleLevel) else (TUBE, level.tube)
+        scale = level.scale if isinstance(level, ScaleLevel) else None
+        tube = level.tube if isinstance(level, TubeLevel) else None
+        of_scale, of_tube = (math.nan if value is None else value for value in (scale, tube))
         room = 1 if first else _PASSAGES
         while True:
             found = np.empty((6, room))
             n = find_passages(
-                self.steps, self.rows, self.start.half_width, kind, value, float(way), found
+                self.steps, self.rows, self.start.half_width, of_scale, of_tube, float(way), found
             )
             if n < room or first:
                 break
@@ -113,7 +114,7 @@ class CollocationPath:
         return [
             Passage(
                 min(float(point[0]), self.stop),
-                self.head_of(point, scale=value) if of_scale else self.head_of(point, tube=value),
+                self.head_of(point, scale=scale, tube=tube),
                 bool(point[5] > 0),
             )
             for point in found[:, :n].T
