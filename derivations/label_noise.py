@@ -80,7 +80,7 @@ def derive(chain: Chain) -> LabelNoise:
 
     # At p = 1 % the scale is of order one; the numbers come from the integrals.
     for words, claimed, which in (
-        ("at p = 1 %, l = 1, training saturates at mu = 1.46849 (EXPERIMENTS 5)", "1.46849", 0),
+        ("at p = 1 %, l = 1, training saturates at mu = 1.46849", "1.46849", 0),
         ("with the risk floor 0.198051", "0.198051", 1),
         ("where a larger lam' would still lower the risk", "1", 2),
     ):

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
+from popdyn.law_arguments import count
 from popdyn.moments import require_moderate
 from popdyn.risk.finite_context import end_graded
-from popdyn.sampling import count
 
 __all__ = ["ProgressMoments", "progress_direction", "progress_moments", "unit_progress"]
 

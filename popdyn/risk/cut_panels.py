@@ -15,8 +15,9 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
+from popdyn.legendre import legendre_rule
 from popdyn.noise import LabelFlips
-from popdyn.quadrature import Nodes, legendre_rule, unit_scores
+from popdyn.quadrature import Nodes, unit_scores
 
 __all__ = ["Cut", "FlipGraded", "cut_panels", "flip_cuts", "nodes_of_heads"]
 
