@@ -1,14 +1,13 @@
 """The picture of robustness and convergence: its data, its axes, its bytes."""
 
-import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from pictures import bytes_of, labelled_ticks
 
 from popdyn.experiments.convergence import Result
 from popdyn.plotting.convergence import draw
-from popdyn.plotting.look import save
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +39,6 @@ def result():
 def panel(figure, label):
     (axes,) = (axes for axes in figure.axes if label in axes.get_ylabel())
     return axes
-
-
-def labelled_ticks(axis):
-    low, high = sorted(axis.get_view_interval())
-    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-    return [t for t in ticks if low <= t.get_loc() <= high and t.label1.get_text()]
 
 
 def test_every_error_is_drawn_for_each_start_and_interior(result):
@@ -100,9 +93,4 @@ def test_every_axis_has_labels(result):
 
 @pytest.mark.parametrize("picture", ["pdf", "png"])
 def test_a_file_is_the_same_byte_for_byte(result, picture):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(result), stream, picture)
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(result), picture) == bytes_of(draw(result), picture)

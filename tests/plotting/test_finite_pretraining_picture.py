@@ -1,14 +1,12 @@
 """The picture of pretraining and transfer: its data, its labels, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of, labelled_ticks
 
 from popdyn.experiments.finite_pretraining import Config, Result, run
 from popdyn.plotting.finite_pretraining import draw
-from popdyn.plotting.look import save
 
 CONFIG = Config(sizes=(64, 128), n_replicates=(16, 2), n_points=20)
 N_CORPORA = 18
@@ -95,18 +93,9 @@ def test_axes_carry_the_symbols_of_the_model_and_labelled_ticks(figure):
     assert (right.get_xlabel(), right.get_ylabel()) == ("$N$", r"RMS of $F - \alpha$")
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            named = [
-                tick
-                for tick in axis.get_major_ticks()
-                if low <= tick.get_loc() <= high and tick.label1.get_text()
-            ]
-            assert len(named) >= 2
+            assert len(labelled_ticks(axis, minor=False)) >= 2
 
 
 @pytest.mark.parametrize("picture", ["pdf", "png"])
 def test_a_file_is_the_same_byte_for_byte(result, picture):
-    first, second = io.BytesIO(), io.BytesIO()
-    save(draw(result), first, picture)
-    save(draw(result), second, picture)
-    assert first.getvalue() == second.getvalue()
+    assert bytes_of(draw(result), picture) == bytes_of(draw(result), picture)

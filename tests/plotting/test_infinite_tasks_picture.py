@@ -1,13 +1,11 @@
 """The picture of infinitely many tasks: its data, its axes, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
+from pictures import bytes_of, panel
 
 from popdyn.experiments.infinite_tasks import Config, run
 from popdyn.plotting.infinite_tasks import draw
-from popdyn.plotting.look import save
 
 RISK, RISE = r"risk $L$ along the valley", r"$L / L^* - 1$"
 PLACE, POWER = r"scale $\mu^*$ of the minimum", r"$\mathrm{d}\log\mu\,/\,\mathrm{d}\log t$"
@@ -16,11 +14,6 @@ PLACE, POWER = r"scale $\mu^*$ of the minimum", r"$\mathrm{d}\log\mu\,/\,\mathrm
 @pytest.fixture(scope="module")
 def result():
     return run(Config((16, 24), n_scales=9))
-
-
-def panel(figure, label):
-    (axes,) = (axes for axes in figure.axes if axes.get_ylabel() == label)
-    return axes
 
 
 def test_the_panels_show_the_numbers_of_the_run(result):
@@ -63,9 +56,4 @@ def test_sizes_and_laws_are_told_apart_in_the_legends(result):
 
 
 def test_a_file_is_the_same_byte_for_byte(result):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(result), stream, "png")
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(result), "png") == bytes_of(draw(result), "png")

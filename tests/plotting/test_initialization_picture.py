@@ -1,14 +1,13 @@
 """The picture of the starts near zero: its data, its axes, its bytes."""
 
-import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from pictures import bytes_of, labelled_ticks, panel
 
 from popdyn.experiments.initialization import Result
 from popdyn.plotting.initialization import draw
-from popdyn.plotting.look import save
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +26,6 @@ def result():
         escape=np.where(radii < 1, 2.5 - 16.0 * np.log(radii), np.nan),
         final_risk=np.linspace(0.3, 0.03, 10),
     )
-
-
-def panel(figure, label):
-    (axes,) = (axes for axes in figure.axes if axes.get_ylabel() == label)
-    return axes
-
-
-def labelled_ticks(axis):
-    low, high = sorted(axis.get_view_interval())
-    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-    return [t for t in ticks if low <= t.get_loc() <= high and t.label1.get_text()]
 
 
 def test_risks_are_drawn_in_time_and_told_apart(result):
@@ -88,9 +76,4 @@ def test_every_axis_has_labels(result):
 
 @pytest.mark.parametrize("picture", ["pdf", "png"])
 def test_a_file_is_the_same_byte_for_byte(result, picture):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(result), stream, picture)
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(result), picture) == bytes_of(draw(result), picture)

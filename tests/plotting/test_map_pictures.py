@@ -1,15 +1,13 @@
 """The pictures of the map and of the phase portrait: their data, their signs, their bytes."""
 
-import io
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of
 
 from popdyn.experiments import hitting_map, phase_portrait
 from popdyn.plotting.hitting_map import draw, draw_beside_portrait
-from popdyn.plotting.look import save
 from popdyn.plotting.phase_portrait import draw as draw_portrait
 
 # Made up: the pictures draw what they are given.
@@ -67,8 +65,6 @@ def test_a_map_of_one_time_has_a_picture(times):
 def test_a_file_is_the_same_byte_for_byte():
     files = []
     for size in (8, 20):  # of a user's settings
-        stream = io.BytesIO()
         with mpl.rc_context({"font.size": size}):
-            save(draw_beside_portrait(MAP, PORTRAIT), stream, "pdf")
-        files.append(stream.getvalue())
+            files.append(bytes_of(draw_beside_portrait(MAP, PORTRAIT), "pdf"))
     assert files[0] == files[1]

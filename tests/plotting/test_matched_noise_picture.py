@@ -1,13 +1,11 @@
 """The picture of matched label noise: its data, its axes, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
+from pictures import bytes_of
 
 from popdyn.experiments.matched_noise import Config, run
 from popdyn.limit_laws import boundary_limits
-from popdyn.plotting.look import save
 from popdyn.plotting.matched_noise import draw
 
 
@@ -49,9 +47,4 @@ def test_axes_reach_from_zero_to_above_the_errors(result):
 
 
 def test_a_file_is_the_same_byte_for_byte(result):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(result), stream, "png")
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(result), "png") == bytes_of(draw(result), "png")

@@ -1,13 +1,11 @@
 """The picture of training a reflected pair: its data, its axes, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
+from pictures import bytes_of
 
 from popdyn.experiments.pair_training import Config, run
 from popdyn.limit_laws import pair_fifth_power_rate, pair_layer, pair_risk_at
-from popdyn.plotting.look import save
 from popdyn.plotting.pair_training import draw
 
 LABELS = (r"$\mu$", r"$\mu^5 / t$", r"$q\,\mu^3$", r"$L$")
@@ -66,9 +64,4 @@ def test_lines_are_told_apart_by_style_and_named_with_their_powers(panels):
 
 
 def test_a_file_is_the_same_byte_for_byte(quick):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(quick), stream, "png")
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(quick), "png") == bytes_of(draw(quick), "png")

@@ -1,16 +1,14 @@
 """The picture of the population dynamics: its data, its axes, its bytes."""
 
-import io
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of, labelled_ticks, panel
 
 from popdyn.coordinates import Head
 from popdyn.dynamics.flow import gradient_flow
 from popdyn.experiments.population import Config, Result, observe, run
-from popdyn.plotting.look import save
 from popdyn.plotting.population import draw
 from popdyn.risk.closed_form import ClosedFormRisk
 
@@ -27,20 +25,6 @@ def result_of(head: Head, t_end: float, n_times: int = 60) -> Result:
 @pytest.fixture(scope="module")
 def paper_start():
     return result_of(Head.from_ratio(1.5, 5.0), 1e12)
-
-
-def panel(figure, label):
-    (axes,) = (axes for axes in figure.axes if axes.get_ylabel() == label)
-    return axes
-
-
-def labelled_ticks(axis):
-    low, high = sorted(axis.get_view_interval())
-    return [
-        tick.label1.get_text()
-        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-        if low <= tick.get_loc() <= high and tick.label1.get_text()
-    ]
 
 
 def test_the_panels_show_the_numbers_of_the_run(paper_start):
@@ -109,10 +93,8 @@ def test_a_file_is_the_same_byte_for_byte(paper_start, picture):
     files = []
     for _ in range(2):  # the order in which the layout is solved varies between drawings
         for size in (8, 20):  # of a user's settings
-            stream = io.BytesIO()
             with mpl.rc_context({"font.size": size, "lines.linewidth": size / 4}):
-                save(draw(paper_start), stream, picture)
-            files.append(stream.getvalue())
+                files.append(bytes_of(draw(paper_start), picture))
     assert len(set(files)) == 1
 
 
@@ -124,5 +106,5 @@ def settings():
 def test_drawing_leaves_the_settings_of_the_user_alone(paper_start):
     with mpl.rc_context({"font.size": 20}):
         before = settings()
-        save(draw(paper_start), io.BytesIO(), "png")
+        bytes_of(draw(paper_start), "png")
         assert settings() == before

@@ -1,13 +1,11 @@
 """The picture of step sizes and the grid: its data, its labels, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of
 
 from popdyn.experiments.step_sizes import Config, run
-from popdyn.plotting.look import save
 from popdyn.plotting.step_sizes import draw
 
 CONFIG = Config(n_steps=4000, task_counts=(16, 64, 256), example_counts=(16, 64), n_replicates=8)
@@ -100,7 +98,4 @@ def test_nothing_failed_is_no_cross():
 
 @pytest.mark.parametrize("picture", ["pdf", "png"])
 def test_a_file_is_the_same_byte_for_byte(result, picture):
-    first, second = io.BytesIO(), io.BytesIO()
-    save(draw(result), first, picture)
-    save(draw(result), second, picture)
-    assert first.getvalue() == second.getvalue()
+    assert bytes_of(draw(result), picture) == bytes_of(draw(result), picture)

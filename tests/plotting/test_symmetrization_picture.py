@@ -1,13 +1,11 @@
 """The picture of the reflected pair on finite contexts: its data, its axes, its bytes."""
 
-import io
-
 import numpy as np
 import pytest
+from pictures import bytes_of
 
 from popdyn.experiments.symmetrization import Config, run
 from popdyn.limit_laws import context_rms, pair_rms, prior_averaged_risks
-from popdyn.plotting.look import save
 from popdyn.plotting.symmetrization import draw
 
 BY_N, BY_MU = "N", "mu"
@@ -114,9 +112,4 @@ def test_the_legend_names_every_line_once(small):
 
 
 def test_a_file_is_the_same_byte_for_byte(small):
-    files = []
-    for _ in range(2):
-        stream = io.BytesIO()
-        save(draw(small), stream, "png")
-        files.append(stream.getvalue())
-    assert files[0] == files[1]
+    assert bytes_of(draw(small), "png") == bytes_of(draw(small), "png")

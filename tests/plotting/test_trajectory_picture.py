@@ -1,22 +1,15 @@
 """The picture that a path draws of itself: its data, its laws, its refusals."""
 
-import io
-
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of, panel
 
 from popdyn import ClosedFormRisk, Head, gradient_descent, gradient_flow
-from popdyn.plotting.look import save
 
 RISK = ClosedFormRisk()
 START = Head.from_ratio(1.5, 5)
 LATE = 0.02  # of the laws at leading order at t = 1e12; measured 4e-3 (risk), 8e-3 (mu^4)
-
-
-def panel(figure, label):
-    (axes,) = (axes for axes in figure.axes if axes.get_ylabel() == label)
-    return axes
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +71,5 @@ def test_a_path_without_points_is_refused_in_one_line():
 
 
 def test_a_file_is_the_same_byte_for_byte():
-    files = [io.BytesIO(), io.BytesIO()]
-    for stream in files:
-        save(gradient_flow(RISK, START, 1e6).plot(), stream, "pdf")
-    assert files[0].getvalue() == files[1].getvalue()
+    first, second = (bytes_of(gradient_flow(RISK, START, 1e6).plot(), "pdf") for _ in range(2))
+    assert first == second

@@ -1,14 +1,12 @@
 """The picture of a transfer: its data, its predicted lines, its bytes."""
 
-import io
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from pictures import bytes_of
 
 from popdyn import Head, transfer
-from popdyn.plotting.look import save
 from popdyn.plotting.transfer import draw
 
 THRESHOLDS = [0.0, 0.5, -0.5]
@@ -81,8 +79,7 @@ def test_every_curve_has_a_picture_with_sensible_axes(thresholds, sizes, head):
 
 @pytest.mark.parametrize("picture", ["pdf", "png", "svg"])
 def test_a_file_is_the_same_byte_for_byte(curve, picture):
-    first, second = io.BytesIO(), io.BytesIO()
-    save(draw(curve), first, picture)
+    first = bytes_of(draw(curve), picture)
     with mpl.rc_context({"font.size": 20, "lines.linewidth": 5.0}):  # a user's settings
-        save(draw(curve), second, picture)
-    assert first.getvalue() == second.getvalue()
+        second = bytes_of(draw(curve), picture)
+    assert first == second
