@@ -136,8 +136,24 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("popdyn-attention")
     if name not in _MODULES:
-        raise AttributeError(f"module 'popdyn' has no attribute {name!r}")
+        raise AttributeError(f"module 'popdyn' has no attribute {name!r}{_advice(name)}")
     return getattr(import_module(_MODULES[name]), name)
+
+
+def _advice(name: str) -> str:
+    """What somebody may have meant by a name that is none: a module, or names like it."""
+    from difflib import get_close_matches
+    from importlib.util import find_spec
+
+    if name.startswith("_"):
+        return ""
+    if find_spec(f"popdyn.{name}") is not None:
+        return f"; it is a module: import popdyn.{name}"
+    by_letters = {public.lower().replace("_", ""): public for public in _MODULES}
+    letters = name.lower().replace("_", "")
+    near = get_close_matches(letters, by_letters, n=3)
+    near += [word for word in by_letters if letters in word and word not in near][: 3 - len(near)]
+    return f"; did you mean {' or '.join(by_letters[word] for word in near)}?" if near else ""
 
 
 def __dir__() -> list[str]:

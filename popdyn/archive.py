@@ -4,6 +4,7 @@ They are read without NumPy's own reader, which would unpack what is compressed,
 what is declared, however much that is: here reading takes no more memory than the file is long.
 """
 
+import errno
 import math
 import os
 import re
@@ -106,6 +107,8 @@ def write_whole(path: PathLike, write: Callable[[IO[bytes]], None]) -> None:
     """Write a file beside its place and move it there once whole, so that a failure leaves the
     file that stood there as it was."""
     target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     partial = target.with_name(f".popdyn-{secrets.token_hex(8)}")
     try:
         with open(partial, "xb") as file:
@@ -113,5 +116,9 @@ def write_whole(path: PathLike, write: Callable[[IO[bytes]], None]) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, target)
+    except OSError as error:  # of the file that was asked for, not of the one beside it
+        if error.errno is not None:
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+        raise
     finally:
         partial.unlink(missing_ok=True)

@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
-from popdyn.design import Density, Design
+from popdyn.design import Density, Design, require_design
 from popdyn.exponentials import exponential_law
+from popdyn.law_arguments import thresholds_inside
 from popdyn.quadrature import legendre_rule, unit_scores
 
 __all__ = ["limit_error"]
@@ -342,16 +343,9 @@ def limit_error(head: Head, threshold: ArrayLike, design: Design | None = None) 
     """
     require_head(head)
     width = head.half_width
-    if design is not None and design.half_width != width:
-        raise ValueError(
-            f"head and design must have one half width, got {width!r} and {design.half_width!r}"
-        )
-    alpha = np.asarray(threshold, dtype=float64)
-    outside = ~(np.abs(alpha) <= width)
-    if outside.any():
-        raise ValueError(
-            f"threshold must lie in [-{width!r}, {width!r}], got {float(alpha[outside][0])!r}"
-        )
+    if design is not None:
+        require_design(design, width)
+    alpha = thresholds_inside(threshold, width)
     try:
         fields = np.broadcast_arrays(alpha, *unit_scores(head))
     except ValueError:

@@ -15,13 +15,14 @@ _SPLITTER = 2.0**27 + 1.0  # Veltkamp's constant: cuts a double into two halves 
 _BEYOND = 2.0**200  # a term so much larger than a product of order one that it absorbs it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(init=False, frozen=True, eq=False, repr=False)
 class Head:
     """One attention head `(lam, mu)`, or an array of them (MODEL §1).
 
     Made by `from_excess`, `from_ratio`, `from_scores` or `from_tube`. The coordinate given is kept
     exactly; the others are rounded once from it, because at large scale neither of `excess` and
-    `label_score` can be recovered from the other. Heads are compared by value.
+    `label_score` can be recovered from the other. Heads are compared by value; an array of them
+    is indexed, and looped over, as an array is.
 
     Attributes
     ----------
@@ -52,6 +53,8 @@ class Head:
     7.5 2.5
     >>> head.reflected
     Head.from_scores(-7.5, -5.0, half_width=1.0)
+    >>> [float(one.excess) for one in Head.from_ratio([1.5, 2.0], 5)]
+    [2.5, 5.0]
     """
 
     label_score: Any
@@ -59,6 +62,19 @@ class Head:
     scale: Any
     half_width: float
     _given: tuple[str, Any]
+
+    def __init__(self, *fields: Any, **named: Any) -> None:
+        # The package gives all fields in their order; a user means one of the makers.
+        names = tuple(self.__dataclass_fields__)
+        if named or len(fields) != len(names):
+            call = [repr(field) for field in fields]
+            call += [f"{name}={field!r}" for name, field in named.items()]
+            raise TypeError(
+                "a Head is made by Head.from_ratio(ratio, scale), or from_scores, from_excess or "
+                f"from_tube with that coordinate in the first place, got Head({', '.join(call)})"
+            )
+        for name, field in zip(names, fields, strict=True):
+            object.__setattr__(self, name, field)
 
     @classmethod
     def from_scores(
@@ -149,6 +165,15 @@ class Head:
     def shape(self) -> tuple[int, ...]:
         return np.shape(self.scale)
 
+    def __getitem__(self, index: Any) -> "Head":
+        """Those heads of an array that numpy's `index` picks."""
+        if not self.shape:
+            raise TypeError("one Head has no parts to index or loop over; an array of heads has")
+        name, given = self._given
+        fields = (*self._scores(), given)
+        label_score, excess, scale, given = (_read_only(field[index]) for field in fields)
+        return Head(label_score, excess, scale, self.half_width, (name, given))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Head):
             return NotImplemented
@@ -228,8 +253,8 @@ def _as_double(name: str, number: ArrayLike) -> NDArray[float64]:
 def _require_positive_scale(name: str, scale: NDArray[float64]) -> None:
     if not (scale > 0).all():
         raise ValueError(
-            f"scale must be positive where a {name} is given, got {_shown(scale)}; "
-            "use Head.from_scores or Head.from_excess"
+            f"scale must be positive where a {name} is given, got {_shown(scale)}; give the label "
+            "score or the excess instead (Head.from_scores, Head.from_excess)"
         )
 
 

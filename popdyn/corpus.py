@@ -8,10 +8,10 @@ from numpy import float64, int8
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.archive import PathLike, load_arrays, save_arrays
-from popdyn.design import positive_half_width
 from popdyn.display import html_table
+from popdyn.law_arguments import one_width
 
-__all__ = ["Corpus", "inside_interval"]
+__all__ = ["Corpus", "inside_interval", "require_corpus"]
 
 _FORMAT = "popdyn corpus 1"
 
@@ -53,7 +53,7 @@ class Corpus:
     half_width: float = 1.0
 
     def __post_init__(self) -> None:
-        width = positive_half_width(self.half_width)
+        width = one_width(self.half_width)
         features = inside_interval("features", self.features, width, "(n_tasks, n_examples)")
         thresholds = inside_interval("thresholds", self.thresholds, width, "(n_tasks,)")
         labels = _signs(self.labels)
@@ -180,6 +180,15 @@ def _by_feature(
     for task in ties:
         labels[task] = labels[task][np.lexsort((labels[task], features[task]))]
     return features, labels
+
+
+def require_corpus(corpus: object) -> None:
+    """Refuse what is no corpus."""
+    if not isinstance(corpus, Corpus):
+        raise ValueError(
+            f"corpus must be a Corpus, got {type(corpus).__name__}; "
+            "make one with Corpus.from_arrays or sample_corpus"
+        )
 
 
 def inside_interval(

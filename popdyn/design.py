@@ -9,9 +9,10 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.law_arguments import one_width
 from popdyn.noise import LabelFlips, mirror_image, require_probability
 
-__all__ = ["Density", "Design", "tilted", "wavy"]
+__all__ = ["Density", "Design", "require_design", "tilted", "wavy"]
 
 Density: TypeAlias = Callable[[NDArray[float64]], NDArray[float64]]
 
@@ -70,7 +71,7 @@ class Design:
         threshold_density: Density | str | None = None,
         noise: LabelFlips | None = None,
     ) -> None:
-        width = positive_half_width(half_width)
+        width = one_width(half_width)
         object.__setattr__(self, "half_width", width)
         for name, density in (
             ("feature_density", feature_density),
@@ -113,12 +114,12 @@ class Design:
 
 def tilted(slope: float, half_width: float = 1.0) -> "Tilted":
     """Density `(1 + slope x / l) / (2 l)` on `[-l, l]`, `|slope| <= 1` (MODEL §7)."""
-    return Tilted(_share("slope", slope), positive_half_width(half_width))
+    return Tilted(_share("slope", slope), one_width(half_width))
 
 
 def wavy(amplitude: float, half_width: float = 1.0) -> "Wavy":
     """Density `(1 + amplitude cos(pi x / l)) / (2 l)` on `[-l, l]`, `|amplitude| <= 1`."""
-    return Wavy(_share("amplitude", amplitude), positive_half_width(half_width))
+    return Wavy(_share("amplitude", amplitude), one_width(half_width))
 
 
 @dataclass(frozen=True)
@@ -167,15 +168,15 @@ def _share(name: str, number: float) -> float:
     return share
 
 
-def positive_half_width(half_width: float) -> float:
-    """`half_width` as a float; refused unless it is one positive finite number."""
-    try:
-        width = float(half_width)
-    except (TypeError, ValueError):
-        width = np.nan
-    if not 0.0 < width < np.inf:
-        raise ValueError(f"half_width must be one positive finite number, got {half_width!r}")
-    return width
+def require_design(design: object, half_width: float | None = None) -> None:
+    """Refuse what is no design, or one of another half width than that of the head."""
+    if not isinstance(design, Design):
+        raise ValueError(f"design must be a popdyn.Design, got {design!r}; make Design(half_width)")
+    if half_width is not None and design.half_width != half_width:
+        raise ValueError(
+            f"head and design must have one half width, got {half_width!r} and "
+            f"{design.half_width!r}"
+        )
 
 
 def _require_density(name: str, density: Density, half_width: float) -> None:

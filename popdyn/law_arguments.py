@@ -1,27 +1,59 @@
-"""What arguments accept: positive numbers, one half width, a count."""
+"""What arguments accept: positive numbers, one half width, thresholds, a count."""
+
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count", "one_width", "positive"]
+__all__ = ["count", "one_positive", "one_width", "positive", "thresholds_inside"]
 
 
 def positive(name: str, number: ArrayLike) -> NDArray[float64]:
-    try:
-        array = np.asarray(number, dtype=float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a real number or an array, got {number!r}") from None
+    array = _real(name, number)
     if not ((array > 0) & np.isfinite(array)).all():
         raise ValueError(f"{name} must be positive and finite, got {number!r}")
     return array
 
 
-def one_width(half_width: float) -> float:
-    width = positive("half_width", half_width)
-    if width.ndim:
-        raise ValueError(f"half_width must be one positive number, got {half_width!r}")
-    return float(width)
+def thresholds_inside(threshold: ArrayLike, half_width: float) -> NDArray[float64]:
+    """Thresholds of any shape in doubles; refused outside the interval."""
+    array = _real("threshold", threshold)
+    outside = ~(np.abs(array) <= half_width)
+    if outside.any():
+        raise ValueError(
+            f"threshold must lie in [-{half_width!r}, {half_width!r}], "
+            f"got {float(array[outside][0])!r}"
+        )
+    return array
+
+
+def _real(name: str, number: ArrayLike) -> NDArray[float64]:
+    try:
+        array = np.asarray(number)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a real number or an array of them, got {number!r}"
+        ) from None
+    return array.astype(float64)
+
+
+def one_positive(name: str, number: Any) -> float:
+    """`number` as a float; refused unless it is one positive finite number."""
+    try:
+        found = nan if np.ndim(number) or isinstance(number, str | bytes) else float(number)
+    except (TypeError, ValueError, OverflowError):
+        found = nan
+    if not 0.0 < found < inf:
+        raise ValueError(f"{name} must be one positive finite number, got {number!r}")
+    return found
+
+
+def one_width(half_width: Any) -> float:
+    return one_positive("half_width", half_width)
 
 
 def count(name: str, number: int, least: int = 1, most: int | None = None) -> int:

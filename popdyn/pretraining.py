@@ -17,10 +17,10 @@ from popdyn.archive import PathLike, load_arrays, save_arrays
 from popdyn.asymptotics import stable_step, tube_limit
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
-from popdyn.design import positive_half_width
 from popdyn.display import html_table
 from popdyn.dynamics.descent import gradient_descent
 from popdyn.dynamics.hitting import hitting_time
+from popdyn.law_arguments import count, one_positive, one_width, positive
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.corpus import CorpusRisk
 
@@ -204,14 +204,15 @@ def pretrain(
         On bad arguments, or if the population flow never comes to the scale, or not in 1e10 steps.
     """
     risk = CorpusRisk(corpus)
+    seed = None if seed is None else count("seed", seed, least=0)
     width = corpus.half_width
     start = default_start(width) if start is None else start
     _check_start(start, width)
     step = _STEP_SHARE * stable_step(start.scale, width) if step_size is None else step_size
-    step = _positive("step_size", step)
+    step = one_positive("step_size", step)
     if until_scale is None:
         until_scale = stopping_scale(corpus.n_tasks, corpus.n_examples, width)
-    until = _positive("until_scale", until_scale)
+    until = one_positive("until_scale", until_scale)
     budget = _step_budget(start, step, until)
     trajectory = gradient_descent(
         risk,
@@ -267,12 +268,12 @@ def stopping_scale(n_tasks: ArrayLike, n_examples: ArrayLike, half_width: float 
     ValueError
         If a number is below 1 or the half width is not positive.
     """
-    size = np.minimum(n_tasks, n_examples).astype(float64)
+    size = np.minimum(positive("n_tasks", n_tasks), positive("n_examples", n_examples))
     if not (size >= 1).all():
         raise ValueError(
             f"n_tasks and n_examples must be at least 1, got {n_tasks!r} and {n_examples!r}"
         )
-    return _CONSTANT / (positive_half_width(half_width) * sampling_term(size))
+    return _CONSTANT / (one_width(half_width) * sampling_term(size))
 
 
 def sampling_term(size: NDArray[float64]) -> NDArray[float64]:
@@ -283,7 +284,7 @@ def sampling_term(size: NDArray[float64]) -> NDArray[float64]:
 def default_start(half_width: float = 1.0) -> Head:
     """Start at `mu l = 8`, as far above the tube at any half width as (ratio, scale) = (1.5, 8) is
     at half width 1."""
-    width = positive_half_width(half_width)
+    width = one_width(half_width)
     scale = _SCALE / width
     shift = tube_limit(width) - tube_limit() - log(width)
     return Head.from_excess(_EXCESS + shift, scale, width)
@@ -322,16 +323,6 @@ def _check_start(start: Head, half_width: float) -> None:
             f"start and corpus must have one half width, got {start.half_width!r} and "
             f"{half_width!r}"
         )
-
-
-def _positive(name: str, number: Any) -> float:
-    try:
-        as_float = float(number)
-    except (TypeError, ValueError):
-        as_float = np.nan
-    if not 0.0 < as_float < np.inf:
-        raise ValueError(f"{name} must be one positive finite number, got {number!r}")
-    return as_float
 
 
 def _head(coordinate: str, entry: NDArray[Any], half_width: float) -> Head:

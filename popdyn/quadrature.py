@@ -109,7 +109,7 @@ class GaussLegendre:
         if needed > self.order:
             warnings.warn(
                 f"a Gauss-Legendre rule of order {self.order} does not resolve the boundary layer "
-                f"of this head, about {needed:.0f} nodes are needed for {RESOLVED:g}; "
+                f"of this head, about {needed:.6g} nodes are needed for {RESOLVED:g}; "
                 "use the boundary-graded rule",
                 UnresolvedLayerWarning,
                 stacklevel=2,
@@ -322,7 +322,10 @@ def equal_weights(thresholds: ArrayLike) -> "EqualWeights":
     ValueError
         If they are not a finite row of at least one number, or, when called, outside the interval.
     """
-    array = np.array(thresholds, dtype=float64)
+    try:
+        array = np.array(thresholds, dtype=float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise ValueError(
             f"thresholds must be a row of one or more finite numbers, got {thresholds!r}"

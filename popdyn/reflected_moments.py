@@ -14,9 +14,9 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-from popdyn.coordinates import Head
+from popdyn.coordinates import Head, require_head
 from popdyn.design import Design
-from popdyn.law_arguments import one_width
+from popdyn.law_arguments import one_width, thresholds_inside
 from popdyn.moments import ContextMoments, context_cells, context_moments, context_sizes
 from popdyn.quadrature import unit_scores
 from popdyn.weight_transform import Panels, example_panels
@@ -55,6 +55,7 @@ def pair_moments(
     >>> print(moments.root_mean_square.round(5))
     [0.14906 0.01158 0.00199]
     """
+    require_head(head)
     scores = unit_scores(head)
     largest = float(np.abs(scores[2]).max(initial=0.0))
     if largest > LARGEST_SCALE:
@@ -180,7 +181,5 @@ def _task(
 ) -> tuple[NDArray[float64], NDArray[float64], float, NDArray[float64], NDArray[float64]]:
     """Thresholds, sizes, half width, and distances to the two ends over the length of both."""
     width, n = one_width(half_width), context_sizes(n_examples)
-    alpha = np.asarray(threshold, dtype=float64)
-    if not (np.abs(alpha) <= width).all():
-        raise ValueError(f"threshold must lie in [-{width!r}, {width!r}], got {threshold!r}")
+    alpha = thresholds_inside(threshold, width)
     return alpha, n, width, (width + alpha) / (2.0 * width), (width - alpha) / (2.0 * width)

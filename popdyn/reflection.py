@@ -4,8 +4,8 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.coordinates import Head
-from popdyn.corpus import Corpus
+from popdyn.coordinates import Head, require_head
+from popdyn.corpus import Corpus, require_corpus
 
 __all__ = ["bayes_estimates", "midpoints", "pair_predictions", "predictions"]
 
@@ -41,6 +41,8 @@ def predictions(head: Head, corpus: Corpus) -> NDArray[float64]:
     >>> print(predictions(head, corpus), pair_predictions(head, corpus))
     [0.3] [0.6]
     """
+    require_head(head)
+    require_corpus(corpus)
     if head.half_width != corpus.half_width:
         raise ValueError(
             f"head and corpus must have one half width, got {head.half_width!r} and "
@@ -67,6 +69,7 @@ def pair_predictions(head: Head, corpus: Corpus) -> NDArray[float64]:
     Both heads read the same contexts; where the design is asymmetric as well. Arguments, accuracy
     and errors are those of `predictions`.
     """
+    require_head(head)
     return 0.5 * (predictions(head, corpus) + predictions(head.reflected, corpus))
 
 
@@ -77,6 +80,7 @@ def midpoints(corpus: Corpus) -> NDArray[float64]:
     a label is missing, both heads fall back on the other one, and this is the midpoint of the
     smallest and the largest feature of all.
     """
+    require_corpus(corpus)
     positive = corpus.labels > 0
     from_below = np.where(positive, corpus.features, -np.inf).max(axis=1)
     from_above = np.where(positive, np.inf, corpus.features).min(axis=1)
@@ -93,6 +97,7 @@ def bayes_estimates(corpus: Corpus) -> NDArray[float64]:
     of the features: this is then its mean, and no estimate has a smaller mean square error. With
     flipped labels or another law of the thresholds it is a reference and no more.
     """
+    require_corpus(corpus)
     positive = corpus.labels > 0
     width = corpus.half_width
     from_below = np.where(positive, corpus.features, -width).max(axis=1)

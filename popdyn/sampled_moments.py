@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.coordinates import Head, require_head
 from popdyn.corpus import Corpus
-from popdyn.design import Design
+from popdyn.design import Design, require_design
+from popdyn.law_arguments import thresholds_inside
 from popdyn.moments import ContextMoments, context_sizes
 from popdyn.reflection import pair_predictions, predictions
-from popdyn.sampling import Seed, count, sample_contexts
+from popdyn.sampling import Seed, count, generator_of, sample_contexts
 
 __all__ = ["SampledMoments", "context_moments_sampled", "pair_moments_sampled"]
 
@@ -94,9 +95,10 @@ def _moments(
     require_head(head)
     n_contexts = count("n_contexts", n_contexts, least=2)
     design = Design(head.half_width) if design is None else design
-    alpha, sizes = np.asarray(threshold, dtype=float64), context_sizes(n_examples)
+    require_design(design, head.half_width)
+    alpha, sizes = thresholds_inside(threshold, head.half_width), context_sizes(n_examples)
     cells = np.broadcast_arrays(head.label_score, head.scale, alpha, sizes)
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     columns = np.empty((4, *cells[0].shape))
     for cell in np.ndindex(cells[0].shape):
         lam, mu, task, n = (float(column[cell]) for column in cells)

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.compiled import kernel
 from popdyn.corpus import Corpus, inside_interval
-from popdyn.design import Density, Design
+from popdyn.design import Density, Design, require_design
 from popdyn.law_arguments import count
 
-__all__ = ["Seed", "cell_seed", "count", "sample_contexts", "sample_corpus"]
+__all__ = ["Seed", "cell_seed", "count", "generator_of", "sample_contexts", "sample_corpus"]
 
 Seed: TypeAlias = np.random.Generator | np.random.SeedSequence | int | Sequence[int] | None
 
@@ -47,7 +47,7 @@ def sample_corpus(design: Design, n_tasks: int, n_examples: int, rng: Seed = Non
     ValueError
         If the design is none, a count is not a whole number of at least 1, or `rng` no source.
     """
-    _require_design(design)
+    require_design(design)
     n_tasks = count("n_tasks", n_tasks)
     n_examples = count("n_examples", n_examples)
     of_thresholds, *of_examples = _streams(rng)
@@ -66,15 +66,10 @@ def sample_contexts(
         As `sample_corpus`, or if the thresholds are not a row of one or more numbers in the
         interval.
     """
-    _require_design(design)
+    require_design(design)
     n_examples = count("n_examples", n_examples)
     given = inside_interval("thresholds", thresholds, design.half_width, "(n_tasks,)")
     return _contexts(design, given, n_examples, *_streams(rng)[1:])
-
-
-def _require_design(design: object) -> None:
-    if not isinstance(design, Design):
-        raise ValueError(f"design must be a popdyn.Design, got {design!r}; make Design(half_width)")
 
 
 def _contexts(
@@ -95,6 +90,16 @@ def _contexts(
     return Corpus.from_arrays(features, labels, thresholds, design.half_width)
 
 
+def generator_of(rng: Seed) -> np.random.Generator:
+    """The Generator itself, or a new one of the seed; refused if `rng` is no source."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"rng must be a Generator, a SeedSequence, a seed from 0 on or None, got {rng!r}"
+        ) from None
+
+
 def _streams(rng: Seed) -> list[np.random.Generator]:
     """Streams of the thresholds, the features and the label flips.
 
@@ -102,12 +107,7 @@ def _streams(rng: Seed) -> list[np.random.Generator]:
     may use again, and would not see how far a Generator has been advanced. That of the flips is
     derived from that of the features, so that noise advances a Generator no further.
     """
-    try:
-        generator = np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"rng must be a Generator, a SeedSequence, a seed from 0 on or None, got {rng!r}"
-        ) from None
+    generator = generator_of(rng)
     keys = generator.integers(2**32, size=(2, 8), dtype=np.uint32)
     of_flips = np.random.SeedSequence(keys[1].tolist(), spawn_key=(1,))
     return [np.random.default_rng(key) for key in (keys[0], keys[1], of_flips)]

@@ -194,6 +194,10 @@ def fit_two_terms(curves: Sequence[TransferCurve]) -> TwoTermFit:
         raise ValueError(f"curves must be a list of one or more TransferCurves, got {curves!r}")
     checkpoints, rows = [], []
     for curve in curves:
+        if not isinstance(curve, TransferCurve):
+            raise ValueError(
+                f"curves must be a list of one or more TransferCurves, got {curve!r} in it"
+            )
         if curve.checkpoint is None:
             raise ValueError(
                 f"curves must know the size of their corpus, got {curve!r} of a bare head; "

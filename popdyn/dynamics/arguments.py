@@ -60,7 +60,7 @@ def checked_number(name: str, number: object) -> float:
 
 def _as_float(number: Any) -> float:
     try:
-        return math.nan if np.ndim(number) else float(number)
+        return math.nan if np.ndim(number) or isinstance(number, str | bytes) else float(number)
     except (TypeError, ValueError):
         return math.nan
 

@@ -99,8 +99,8 @@ class ScaleEntrance:
 def hitting_time(
     risk: Risk,
     head: Head,
-    *,
     scale: float,
+    *,
     t_end: float = math.inf,
     method: str | None = None,
     rtol: float = RTOL,

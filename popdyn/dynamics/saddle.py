@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 from popdyn.asymptotics import saddle_eigenvalues
 from popdyn.coordinates import Head
+from popdyn.law_arguments import positive
 from popdyn.risk.closed_form import ClosedFormRisk
 
 __all__ = ["separatrix"]
@@ -46,9 +47,7 @@ def separatrix(scale: ArrayLike, half_width: float = 1.0) -> Head:
     >>> print(separatrix([0.1, 1.0, 10.0]).label_score.round(4))
     [-0.0468 -0.4304 -1.1563]
     """
-    mu = np.asarray(scale, dtype=float64)
-    if not ((mu > 0) & np.isfinite(mu)).all():
-        raise ValueError(f"scale must be positive and finite, got {scale!r}")
+    mu = positive("scale", scale)
     risk = ClosedFormRisk(half_width)
     low, high = saddle_eigenvalues(half_width)
     # (x, 1) with a positive eigenvalue: the Hessian is [[0, -a], [-a, b]], and a^2 = -low high.

@@ -9,7 +9,7 @@ from numpy import float64
 from numpy.typing import NDArray
 
 from popdyn.coordinates import Head
-from popdyn.corpus import Corpus
+from popdyn.corpus import Corpus, require_corpus
 from popdyn.risk.corpus_kernels import Tasks, corpus_gradients, corpus_hessians
 from popdyn.risk.protocol import require_half_width
 
@@ -53,11 +53,7 @@ class CorpusRisk:
     corpus: Corpus
 
     def __post_init__(self) -> None:
-        if not isinstance(self.corpus, Corpus):
-            raise ValueError(
-                f"corpus must be a Corpus, got {type(self.corpus).__name__}; "
-                "make one with Corpus.from_arrays or sample_corpus"
-            )
+        require_corpus(self.corpus)
 
     @property
     def half_width(self) -> float:

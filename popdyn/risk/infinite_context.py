@@ -18,13 +18,13 @@ from popdyn.attention import (
 )
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.design import Design
+from popdyn.design import Design, require_design
 from popdyn.exponentials import changes_from_uniform
 from popdyn.quadrature import BoundaryGraded, Rule, unit_scores
 from popdyn.risk.cut_panels import FlipGraded
 from popdyn.risk.protocol import require_half_width
 
-__all__ = ["InfiniteContextRisk"]
+__all__ = ["InfiniteContextRisk", "change_from_origin"]
 
 _Rows = tuple[NDArray[float64], NDArray[float64], NDArray[float64], NDArray[float64]]
 
@@ -84,9 +84,8 @@ class InfiniteContextRisk:
     rule: Rule
 
     def __post_init__(self) -> None:
-        if not isinstance(self.design, Design):
-            raise ValueError(f"design must be a Design, got {self.design!r}")
-        if not callable(self.rule):
+        require_design(self.design)
+        if not (callable(self.rule) and hasattr(self.rule, "is_sample")):
             raise ValueError(
                 f"rule must be a quadrature rule, got {self.rule!r}; use boundary_graded()"
             )
@@ -157,11 +156,9 @@ class InfiniteContextRisk:
             rows = *nodes, lam[block], delta[block], mu[block]
             if self.design.feature_density is not None or self.design.noise is not None:
                 found[block] = self._sums_of_groups(rows, hessian)
-            elif hessian:
-                found[block] = _uniform_hessian(*rows)
             else:
                 centred = self.design.is_uniform and not self.rule.is_sample
-                found[block] = _uniform_gradient(*rows, centred)
+                found[block] = _uniform_sums(*rows, centred, hessian)
         return found.reshape(*head.shape, 3)
 
     @cached_property
@@ -249,7 +246,7 @@ def _as_seen_by_rule(head: Head, block: slice, shift: float) -> Head:
 
 
 @kernel
-def _uniform_gradient(
+def _uniform_sums(
     lower: NDArray[float64],
     upper: NDArray[float64],
     weights: NDArray[float64],
@@ -258,41 +255,60 @@ def _uniform_gradient(
     excesses: NDArray[float64],
     scales: NDArray[float64],
     centred: bool,
+    hessian: bool,
 ) -> NDArray[float64]:
-    sums = np.zeros((scales.size, 3))
+    """Risk and gradient of each head, or the entries of its Hessian.
+
+    `centred`: near the origin the gradient is summed as its change from there.
+    """
+    sums = np.empty((scales.size, 3))
+    groups = np.empty((8, lower.shape[1]))
     for i in range(scales.size):
         row = i if lower.shape[0] > 1 else 0
         mirrored = scales[i] < 0.0
         sign = -1.0 if mirrored else 1.0
         lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
-        small = centred and max(abs(lam), mu) < _SMALL_RADIUS
-        value, d_lam, d_mu = 0.0, 0.0, 0.0
-        for j in range(lower.shape[1]):
-            weight = weights[row, j]
-            s, r = lower[row, j], upper[row, j]
-            if mirrored:
-                s, r = r, s
+        low, high = (upper[row], lower[row]) if mirrored else (lower[row], upper[row])
+        for j in range(low.size):
             if exponents.shape[0] > 0:
                 exponent = exponents[row, j]
             else:
-                exponent = exponent_at(s, r, lam, delta, mu)
-            p, n, below, above, v_plus, v_minus, _, _ = uniform_groups(s, r, exponent, mu)
-            error, covariance, variance = first_derivatives(p, n, below, above, v_plus, v_minus)
-            value += weight * error * error
-            if small:
-                moved, more_covariance, more_variance = _change_from_origin(s, r, lam, mu)
-                threshold = 0.5 * (s - r)
-                d_lam += weight * (moved * covariance - threshold * more_covariance)
-                d_mu += weight * (moved * variance - threshold * more_variance)
-            else:
-                d_lam += weight * error * covariance
-                d_mu += weight * error * variance
-        sums[i] = value, 2.0 * sign * d_lam, 2.0 * sign * d_mu
+                exponent = exponent_at(low[j], high[j], lam, delta, mu)
+            groups[:, j] = uniform_groups(low[j], high[j], exponent, mu)
+        if hessian:
+            sums[i] = _hessian_sums(groups, weights[row])
+            continue
+        value, d_lam, d_mu = _gradient_sums(groups, weights[row])
+        if centred and max(abs(lam), mu) < _SMALL_RADIUS:
+            d_lam, d_mu = _centred_gradient(groups, weights[row], low, high, lam, mu)
+        sums[i] = value, sign * d_lam, sign * d_mu
     return sums
 
 
 @kernel
-def _change_from_origin(s: float, r: float, lam: float, mu: float) -> tuple[float, float, float]:
+def _centred_gradient(
+    groups: NDArray[float64],
+    weights: NDArray[float64],
+    lower: NDArray[float64],
+    upper: NDArray[float64],
+    lam: float,
+    mu: float,
+) -> tuple[float, float]:
+    """The gradient from changes since the zero head: see `change_from_origin`."""
+    d_lam, d_mu = 0.0, 0.0
+    for j in range(weights.size):
+        _, covariance, variance = first_derivatives(
+            groups[0, j], groups[1, j], groups[2, j], groups[3, j], groups[4, j], groups[5, j]
+        )
+        moved, more_covariance, more_variance = change_from_origin(lower[j], upper[j], lam, mu)
+        threshold = 0.5 * (lower[j] - upper[j])
+        d_lam += weights[j] * (moved * covariance - threshold * more_covariance)
+        d_mu += weights[j] * (moved * variance - threshold * more_variance)
+    return 2.0 * d_lam, 2.0 * d_mu
+
+
+@kernel
+def change_from_origin(s: float, r: float, lam: float, mu: float) -> tuple[float, float, float]:
     """`F`, `Cov - Cov_0` and `Var - Var_0` for uniform features, `_0` at the zero head.
 
     `F_0 = 0`; so `E[(F - alpha) Cov] = E[F Cov - alpha (Cov - Cov_0)]` on a symmetric rule, where
@@ -318,36 +334,6 @@ def _change_from_origin(s: float, r: float, lam: float, mu: float) -> tuple[floa
         + positive * negative * more_spread * (2.0 + more_spread)
     )
     return moved, more_covariance, more_variance
-
-
-@kernel
-def _uniform_hessian(
-    lower: NDArray[float64],
-    upper: NDArray[float64],
-    weights: NDArray[float64],
-    exponents: NDArray[float64],
-    label_scores: NDArray[float64],
-    excesses: NDArray[float64],
-    scales: NDArray[float64],
-) -> NDArray[float64]:
-    sums = np.empty((scales.size, 3))
-    groups = np.empty((8, lower.shape[1]))
-    for i in range(scales.size):
-        row = i if lower.shape[0] > 1 else 0
-        mirrored = scales[i] < 0.0
-        sign = -1.0 if mirrored else 1.0
-        lam, delta, mu = sign * label_scores[i], sign * excesses[i], sign * scales[i]
-        for j in range(lower.shape[1]):
-            s, r = lower[row, j], upper[row, j]
-            if mirrored:
-                s, r = r, s
-            if exponents.shape[0] > 0:
-                exponent = exponents[row, j]
-            else:
-                exponent = exponent_at(s, r, lam, delta, mu)
-            groups[:, j] = uniform_groups(s, r, exponent, mu)
-        sums[i] = _hessian_sums(groups, weights[row])
-    return sums
 
 
 @kernel

@@ -417,7 +417,7 @@ def test_a_rule_without_exponents_gets_them_from_its_distances():
 @pytest.mark.parametrize(
     ("design", "rule", "message"),
     [
-        (1.0, boundary_graded(), "design must be a Design, got 1.0"),
+        (1.0, boundary_graded(), "design must be a popdyn.Design, got 1.0"),
         (Design(), 20, "rule must be a quadrature rule, got 20; use boundary_graded()"),
     ],
 )
