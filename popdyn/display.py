@@ -10,6 +10,7 @@ __all__ = ["html_table"]
 
 _ROWS = 12  # that are shown; a table is to be taken in at a glance
 _CELL = "text-align: left"  # under a notebook's style numbers would keep to the right, names too
+_CAPTION = f"{_CELL}; white-space: nowrap"  # a table of few columns would squeeze a sentence
 
 
 def html_table(
@@ -22,7 +23,7 @@ def html_table(
     remaining = iter(rows)
     shown = list(islice(remaining, _ROWS))
     n_more = sum(1 for _ in remaining)
-    lines = [f"<caption>{_text(caption)}</caption>"]
+    lines = [f'<caption style="{_CAPTION}">{_text(caption)}</caption>']
     if header:
         lines.append(_row(header, "th"))
     lines += [_row(row, "td") for row in shown]
