@@ -216,7 +216,7 @@ def test_laws_broadcast_over_their_argument(law):
         (lambda: asymptotics.time_at([1.0, np.nan]), "scale must be positive and finite"),
         (lambda: asymptotics.scale_at(-1.0), "time must be positive and finite, got -1.0"),
         (lambda: asymptotics.tube_center("far"), "scale must be a real number or an array"),
-        (lambda: asymptotics.tube_center(9.0, half_width=0), "half_width must be positive"),
+        (lambda: asymptotics.tube_center(9.0, half_width=0), "half_width must be one positive"),
         (lambda: asymptotics.tube_center(9.0, [1.0, 2.0]), "half_width must be one positive"),
         (lambda: asymptotics.tube_center(9.0, order=9), "order must be an integer from 0 to 8"),
         (lambda: asymptotics.tube_center(9.0, order=1.5), "order must be an integer from 0 to 8"),

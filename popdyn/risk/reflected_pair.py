@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from popdyn.attention import first_derivatives, group_weights, second_derivatives, uniform_groups
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.design import positive_half_width
+from popdyn.law_arguments import one_width
 from popdyn.quadrature import boundary_graded, unit_scores
-from popdyn.risk.infinite_context import _change_from_origin
+from popdyn.risk.infinite_context import change_from_origin
 from popdyn.risk.protocol import require_half_width
 
 __all__ = ["ReflectedPairRisk"]
@@ -71,7 +71,7 @@ class ReflectedPairRisk:
     half_width: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "half_width", positive_half_width(self.half_width))
+        object.__setattr__(self, "half_width", one_width(self.half_width))
 
     def value(self, head: Head) -> NDArray[float64]:
         """Risk, shape `(...)`."""
@@ -187,8 +187,8 @@ def _gradient_sums(
             p, n, below, above, v_plus, v_minus, _, _ = _groups(r, s, mirrored_exponents[i, j], mu)
             there, other_cov, other_var = first_derivatives(p, n, below, above, v_plus, v_minus)
             if small:
-                _, cov, var = _change_from_origin(s, r, lam, mu)
-                _, other_cov, other_var = _change_from_origin(r, s, lam, mu)
+                _, cov, var = change_from_origin(s, r, lam, mu)
+                _, other_cov, other_var = change_from_origin(r, s, lam, mu)
                 # plus the covariances and variances at the origin, which mirroring leaves alike
             error = 0.5 * (here - there)
             value += weight * error * error
