@@ -150,7 +150,7 @@ def smallest_trapping_scale(half_width: float, width: float) -> float:
     """Smallest scale, to 1 %, from which on `trapping_region` proves the band to be invariant.
 
     The region from a larger scale on is a part of that from a smaller one, whose cells prove it
-    too; so the proven scales are found by bisection, in 1 to 30 s. Raises `NotProven` if 10^6 is
+    too; so the proven scales are found by bisection, in 1 to 15 s. Raises `NotProven` if 10^6 is
     not proven.
 
     =========== ======= ======= =======
@@ -198,8 +198,8 @@ def _cover(
 ) -> tuple[Cell, ...]:
     """Cells on which the velocity's ball `shows` the sign wanted, by halving where it does not.
 
-    The last halves are the first to be looked at: they are those of the smallest scales, where a
-    proof that fails does so, after a twentieth of the cells that it would take in another order.
+    The last halves are the first to be looked at, those of the smallest scales and offsets: there
+    a proof that fails does so, and some thirty cells show it where all of them are thousands.
     """
     waiting, cells = [(inverse_scale, offset, 0)], []
     while waiting:

@@ -231,8 +231,39 @@ def test_a_long_run_says_on_a_terminal_how_far_it_has_come(capsys, monkeypatch, 
     monkeypatch.setattr("popdyn.cli.progress.QUIET_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert run("flow", *START, "--t-end", "10", *argv) == 0
-    assert re.fullmatch(r"(\rt = \S+ of 1\.000e\+01)+\n", sys.stderr.getvalue())
+    shown = (
+        r"(\rt (up to|= \S+ of) 1\.000e\+01, \d+ s *)*\rt = 1\.000e\+01 of 1\.000e\+01, \d+ s *\n"
+    )
+    assert re.fullmatch(shown, sys.stderr.getvalue())
     assert "of" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (("risk", *START), "risk, gradient and Hessian"),
+        (("hit", *START, "--scale-level", "10"), "flow to scale 10"),
+        (("map", "--points", "3", "3"), "flows from 9 starts"),
+    ],
+)
+def test_what_may_take_long_says_on_a_terminal_what_it_does(monkeypatch, argv, what):
+    monkeypatch.setattr("popdyn.cli.progress.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run(*argv) == 0
+    assert re.fullmatch(rf"(\r{what}, \d+ s *)+\n", sys.stderr.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("risk", "--ratoi", "1.5", "--scale", "5"), "option --ratoi; did you mean --ratio?"),
+        (("risk", "--rat=1.5", "--scale", "5"), "option --rat; did you mean --ratio?"),
+        (("risk", *START, "--plot", "x.png"), "popdyn risk: error: unrecognized option --plot"),
+        (("flow", *START, "--tend", "9"), "option --tend; did you mean --t-end?"),
+    ],
+)
+def test_a_misspelled_option_is_named(capsys, argv, message):
+    assert message in complaint(capsys, 2, *argv)
 
 
 def test_a_short_run_says_nothing(monkeypatch):

@@ -120,11 +120,21 @@ def test_a_long_training_says_on_a_terminal_how_far_it_has_come(monkeypatch, tmp
     monkeypatch.setattr("popdyn.cli.progress.QUIET_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert run(*pretraining(tmp_path, 128)) == 0
-    shown = r"(\rscale = \S+ of 1\.359e\+01)+\nwrote \S+\n"
+    shown = r"(\rscale (up to|= \S+ of) 1\.359e\+01, \d+ s *)+\nwrote \S+\n"
     assert re.fullmatch(shown, sys.stderr.getvalue())
 
 
 # transfer
+
+
+def test_sizes_are_whole_numbers_in_the_table(capsys, checkpoint):
+    assert run("transfer", checkpoint, "--thresholds", "0", "--sizes", "32", "512") == 0
+    assert [row.split()[1] for row in capsys.readouterr().out.splitlines()[1:]] == ["32", "512"]
+
+
+def test_the_usage_of_transfer_may_be_typed_in_its_order(capsys):
+    assert run("transfer", "--help") == 0
+    assert capsys.readouterr().out.startswith("usage: popdyn transfer FILE.npz --thresholds")
 
 
 def test_transfer_prints_the_exact_curve(capsys, checkpoint):
@@ -193,8 +203,8 @@ MISUSE = {
     "no file": (("pretrain", "--tasks", "8", "--examples", "8", "--seed", "0"), "--out"),
     "a missing folder": ((*PRETRAIN, "--out", "missing/new.npz"), "missing"),
     "another kind of file": ((*PRETRAIN, "--out", "new.txt"), ".npz"),
-    "half a start": ((*PRETRAIN, "--scale", "8"), "and --scale, got half of it"),
-    "the other half": ((*PRETRAIN, "--tube", "-1"), "and --scale, got half of it"),
+    "half a start": ((*PRETRAIN, "--scale", "8"), "and --scale, got --scale alone"),
+    "the other half": ((*PRETRAIN, "--tube", "-1"), "and --scale, got --tube alone"),
     "a start that is no head": ((*PRETRAIN, "--ratio", "nan", "--scale", "8"), "ratio must be"),
     "a negative start": ((*PRETRAIN, "--excess", "1", "--scale", "-8"), "positive scale"),
     "a step of zero": ((*PRETRAIN, "--step-size", "0"), "step_size must be"),

@@ -26,7 +26,7 @@ from popdyn.cli.parsing import (
     positive_integer,
     risk_of,
 )
-from popdyn.cli.progress import progress
+from popdyn.cli.progress import progress, waiting
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -69,7 +69,7 @@ def add_to(commands: Commands) -> None:
         "--enclose",
         action="store_true",
         help="also say from which moment on the run, with the gradient in closed form, is inside a "
-        "region that is proven to hold it for ever (needs python-flint; takes up to a minute)",
+        "region that is proven to hold it for ever (needs python-flint; takes up to 20 s)",
     )
     add_output_options(parser, "ratio, tube, scale and error")
     parser.set_defaults(run=_run)
@@ -123,7 +123,8 @@ def _capture(arguments: argparse.Namespace, head: "Head") -> dict[str, Any]:
         raise UsageError(
             "--enclose needs python-flint; install popdyn-attention[enclosures]"
         ) from None
-    hit, region = tube_capture(head, arguments.t_end, method=arguments.method)
+    with waiting("proving what holds the run"):
+        hit, region = tube_capture(head, arguments.t_end, method=arguments.method)
     low, high = region.slopes if region is not None else (math.nan, math.nan)
     return {
         "captured": hit.reached,

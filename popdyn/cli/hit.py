@@ -13,6 +13,7 @@ from popdyn.cli.parsing import (
     number,
     risk_of,
 )
+from popdyn.cli.progress import waiting
 
 __all__ = ["add_to"]
 
@@ -41,13 +42,14 @@ def add_to(commands: Commands) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from popdyn.dynamics.hitting import hitting_time
 
-    hit = hitting_time(
-        risk_of(arguments),
-        head_of(arguments),
-        scale=arguments.scale_level,
-        t_end=arguments.t_end,
-        method=arguments.method,
-    )
+    with waiting(f"flow to scale {arguments.scale_level:g}"):
+        hit = hitting_time(
+            risk_of(arguments),
+            head_of(arguments),
+            scale=arguments.scale_level,
+            t_end=arguments.t_end,
+            method=arguments.method,
+        )
     record = {
         "reached": hit.reached,
         "time": hit.time,

@@ -14,6 +14,7 @@ from popdyn.cli.output import (
     write_whole,
 )
 from popdyn.cli.parsing import Commands, UsageError, number, positive_integer
+from popdyn.cli.progress import waiting
 
 if TYPE_CHECKING:
     from popdyn.experiments.hitting_map import Config
@@ -63,7 +64,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
     from popdyn.experiments import hitting_map
 
-    result = hitting_map.run(config)
+    with waiting(f"flows from {config.n_ratios * config.n_scales} starts"):
+        result = hitting_map.run(config)
     record: dict[str, Any] = {name: getattr(result, name) for name in FIELDS}
     if arguments.out is not None:
         write_whole(arguments.out, lambda stream: np.savez(stream, **record))
@@ -71,7 +73,8 @@ def _run(arguments: argparse.Namespace) -> None:
         from popdyn.experiments import phase_portrait
         from popdyn.plotting.hitting_map import draw_beside_portrait
 
-        portrait = phase_portrait.run(phase_portrait.Config(half_width=config.half_width))
+        with waiting("the phase portrait"):
+            portrait = phase_portrait.run(phase_portrait.Config(half_width=config.half_width))
         write_picture(arguments.plot, draw_beside_portrait(result, portrait))
     if arguments.json:
         print_json(record)

@@ -56,11 +56,15 @@ def print_lines(record: Mapping[str, Any]) -> None:
 
 
 def print_table(columns: Mapping[str, Any]) -> None:
-    """Print columns of equal length under their names, with all the digits of a double."""
+    """Print columns of equal length under their names: whole numbers, or all digits of a double."""
     width = 24
     print("".join(name.rjust(width) for name in columns))
     for row in zip(*columns.values(), strict=True):
-        print("".join(repr(float(entry)).rjust(width) for entry in row))
+        print("".join(_digits(entry).rjust(width) for entry in row))
+
+
+def _digits(entry: Any) -> str:
+    return str(int(entry)) if isinstance(entry, np.integer) else repr(float(entry))
 
 
 def add_output_options(parser: argparse.ArgumentParser, drawn: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
@@ -44,6 +45,19 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
         self._negative_number_matcher = _NEGATIVE_NUMBER  # argparse's own knows no exponents
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # What is missing because it was misspelled argparse would call missing.
+        if self._subparsers is None:
+            for word in args or ():
+                if word == "--":
+                    break
+                name = word.partition("=")[0]
+                if name.startswith("--") and name not in self._option_string_actions:
+                    near = get_close_matches(name, self._option_string_actions, n=1)
+                    advice = f"; did you mean {near[0]}?" if near else ""
+                    self.error(f"unrecognized option {name}{advice}")
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
@@ -111,8 +125,9 @@ def head_if_any(arguments: argparse.Namespace) -> "Head | None":
     }
     given = [name for name in makers if getattr(arguments, name) is not None]
     if bool(given) != (arguments.scale is not None):
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in makers)
-        raise UsageError(f"a head wants one of {options} and --scale, got half of it")
+        options = [f"--{name.replace('_', '-')}" for name in makers]
+        got = f"--{given[0].replace('_', '-')}" if given else "--scale"
+        raise UsageError(f"a head wants one of {', '.join(options)} and --scale, got {got} alone")
     if not given:
         return None
     return makers[given[0]](getattr(arguments, given[0]), arguments.scale, arguments.half_width)

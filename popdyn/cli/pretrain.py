@@ -37,7 +37,9 @@ def add_to(commands: Commands) -> None:
         "scale that goes with min(M, N), by a rule made before any fresh task is seen. A corpus "
         "that falls short of the scale is an answer: exit code 0, and the message says why.",
     )
-    parser.add_argument("--tasks", type=positive_integer, metavar="M", required=True)
+    parser.add_argument(
+        "--tasks", type=positive_integer, metavar="M", required=True, help="tasks drawn"
+    )
     parser.add_argument(
         "--examples", type=positive_integer, metavar="N", required=True, help="examples a task"
     )
@@ -55,8 +57,8 @@ def add_to(commands: Commands) -> None:
         metavar="ETA",
         help="default 0.39 times the stability limit at the start, 100 at that of half width 1",
     )
-    parser.add_argument("--out", metavar="FILE.npz", required=True, help="write the checkpoint")
     parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
+    parser.add_argument("--out", metavar="FILE.npz", required=True, help="write the checkpoint")
     parser.set_defaults(run=_run)
 
 

@@ -16,6 +16,7 @@ from popdyn.cli.parsing import (
     head_of,
     risk_of,
 )
+from popdyn.cli.progress import waiting
 
 if TYPE_CHECKING:
     from popdyn.coordinates import Head
@@ -48,8 +49,9 @@ def add_to(commands: Commands) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     head, risk = head_of(arguments), risk_of(arguments)
-    value, gradient = risk.value_and_gradient(head)
-    hessian = risk.hessian(head)
+    with waiting("risk, gradient and Hessian"):
+        value, gradient = risk.value_and_gradient(head)
+        hessian = risk.hessian(head)
     if not all(np.isfinite(array).all() for array in (value, gradient, hessian)):
         raise FloatingPointError(f"the risk or a derivative of it is not finite at {head!r}")
     record: dict[str, Any] = {

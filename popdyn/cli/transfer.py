@@ -21,6 +21,7 @@ from popdyn.cli.parsing import (
     positive_integer,
     seed,
 )
+from popdyn.cli.progress import waiting
 
 if TYPE_CHECKING:
     from popdyn.transfer_curve import TransferCurve
@@ -40,11 +41,19 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "transfer",
         help="the error of a frozen checkpoint on fresh contexts",
+        usage="%(prog)s FILE.npz --thresholds A [A ...] --sizes N [N ...] [options]",
         description="Bias and root mean square of the error F - alpha of a frozen checkpoint, for "
         "every threshold and context size, exactly, and from drawn contexts as a check.",
     )
     parser.add_argument("checkpoint", metavar="FILE.npz", help="what popdyn pretrain wrote")
-    parser.add_argument("--thresholds", type=number, nargs="+", metavar="A", required=True)
+    parser.add_argument(
+        "--thresholds",
+        type=number,
+        nargs="+",
+        metavar="A",
+        required=True,
+        help="tasks, in the units of the half width",
+    )
     parser.add_argument(
         "--sizes",
         type=positive_integer,
@@ -76,13 +85,14 @@ def _run(arguments: argparse.Namespace) -> None:
         checkpoint = Checkpoint.load(arguments.checkpoint)
     except OSError as error:
         raise UsageError(f"cannot read {arguments.checkpoint!r}: {error.strerror}") from None
-    curve = transfer(
-        checkpoint,
-        arguments.thresholds,
-        arguments.sizes,
-        n_contexts=arguments.contexts,
-        rng=arguments.seed,
-    )
+    with waiting("errors on fresh contexts"):
+        curve = transfer(
+            checkpoint,
+            arguments.thresholds,
+            arguments.sizes,
+            n_contexts=arguments.contexts,
+            rng=arguments.seed,
+        )
     record = _record(curve)
     record |= {name: getattr(checkpoint, name) for name in ORIGIN}
     if arguments.out is not None:

@@ -77,7 +77,7 @@ def tube_capture(
     Returns
     -------
     Capture
-        After 1 to 5 s, or 30 s where the smallest proven scale has to be found. There the lower
+        After 1 to 5 s, or 20 s where the smallest proven scale has to be found. There the lower
         slope is next to 0; from a larger scale on it is better.
 
     Raises
