@@ -23,7 +23,8 @@ from popdyn.coordinates import Head, require_head
 from popdyn.design import Density, Design, require_design
 from popdyn.exponentials import exponential_law
 from popdyn.law_arguments import thresholds_inside
-from popdyn.quadrature import legendre_rule, unit_scores
+from popdyn.legendre import legendre_rule
+from popdyn.quadrature import unit_scores
 
 __all__ = ["limit_error"]
 

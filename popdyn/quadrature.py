@@ -30,7 +30,6 @@ __all__ = [
     "boundary_graded",
     "equal_weights",
     "gauss_legendre",
-    "legendre_rule",
 ]
 
 

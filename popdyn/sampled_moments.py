@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from popdyn.coordinates import Head, require_head
 from popdyn.corpus import Corpus
 from popdyn.design import Design, require_design
-from popdyn.law_arguments import thresholds_inside
+from popdyn.law_arguments import count, thresholds_inside
 from popdyn.moments import ContextMoments, context_sizes
 from popdyn.reflection import pair_predictions, predictions
-from popdyn.sampling import Seed, count, generator_of, sample_contexts
+from popdyn.sampling import Seed, generator_of, sample_contexts
 
 __all__ = ["SampledMoments", "context_moments_sampled", "pair_moments_sampled"]
 

@@ -214,9 +214,17 @@ def test_something_else_than_a_corpus_is_refused():
         pretrain([[0.5]])
 
 
-@pytest.mark.parametrize("numbers", [(0, 5), (5, 0), (-1, 3)])
-def test_a_corpus_has_at_least_one_task_and_example(numbers):
-    with pytest.raises(ValueError, match="must be at least 1"):
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ((0, 5), "n_tasks must be positive and finite, got 0"),
+        ((5, 0), "n_examples must be positive and finite, got 0"),
+        ((-1, 3), "n_tasks must be positive and finite, got -1"),
+        ((0.5, 3), "n_tasks and n_examples must be at least 1, got 0.5 and 3"),
+    ],
+)
+def test_a_corpus_has_at_least_one_task_and_example(numbers, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         stopping_scale(*numbers)
 
 
