@@ -55,6 +55,24 @@ def test_the_second_process_finds_the_machine_code_of_the_first(package):
     assert outer_of_three(package) == "7.0 1"
 
 
+def test_a_kernel_that_python_calls_is_not_taken_for_the_one_that_kernels_call(package):
+    # The one for kernels has no entry for Python: to call it would end the process.
+    both = "inner.inner(3.0), outer.outer(3.0), inner.inner(3.0)"
+    code = f"from {package.name} import inner, outer; print({both})"
+    for _ in range(2):
+        assert outer_of_three(package).startswith("7.0")
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=package.parent
+        )
+        assert done.stdout == "6.0 7.0 6.0\n"
+    hits = "inner.inner(3.0), sum(inner.inner.called.stats.cache_hits.values())"
+    code = f"from {package.name} import inner; print({hits})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=package.parent
+    )
+    assert done.stdout == "6.0 1\n"
+
+
 def test_a_kernel_is_renewed_when_one_that_it_calls_changes(package):
     outer_of_three(package)
     write_inner(package, factor=5.0)

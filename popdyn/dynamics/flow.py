@@ -21,6 +21,7 @@ from popdyn.dynamics.collocation import Collocation, CollocationPath
 from popdyn.dynamics.hitting import ScaleEntrance
 from popdyn.dynamics.integration import Integration, Path, Run, Step, step_limit_message
 from popdyn.dynamics.trajectory import Hit, Trajectory
+from popdyn.risk.closed_form import closed_form_risk
 from popdyn.risk.protocol import Risk
 
 __all__ = ["gradient_flow"]
@@ -113,7 +114,7 @@ def gradient_flow(
     if method == COLLOCATION:
         run = Collocation(head, end, rtol=rtol, atol=atol, max_steps=max_steps)
         if not run.gave_up:
-            return _collocated(risk, run, times, entrances, dense_output, callback)
+            return _collocated(run, times, entrances, dense_output, callback)
         method = METHOD
     integration = Integration(
         risk, head, end, method=method, rtol=rtol, atol=atol, max_steps=max_steps
@@ -137,7 +138,6 @@ def gradient_flow(
 
 
 def _collocated(
-    risk: Risk,
     run: Collocation,
     times: NDArray[float64] | None,
     entrances: Sequence[ScaleEntrance],
@@ -154,7 +154,7 @@ def _collocated(
                 break
     path, stop = run.path, run.head
     hits = [entrance.at_start(run.start) or entrance.on_path(path, stop) for entrance in entrances]
-    columns = _columns(risk, path, times)
+    columns = _columns(path, times)
     return _trajectory(run, columns, entrances, hits, stopped, path if dense_output else None)
 
 
@@ -193,7 +193,7 @@ def _trajectory(
     )
 
 
-def _columns(risk: Risk, path: CollocationPath, times: NDArray[float64] | None) -> Columns:
+def _columns(path: CollocationPath, times: NDArray[float64] | None) -> Columns:
     """As `_Points.columns`, of a run of collocation."""
     start = path.start
     later = (
@@ -201,17 +201,17 @@ def _columns(risk: Risk, path: CollocationPath, times: NDArray[float64] | None) 
     )
     n_start = 1 if times is None else int(np.count_nonzero(times == 0))
     n = n_start + later.shape[1]
-    t, columns = np.zeros(n), np.empty((5, n))
-    t[n_start:] = later[0]
-    names = np.full(n, chart_at(start).name, dtype="<U14")
-    groups = [(np.arange(n_start), start)] if n_start else []
-    for name, chosen, heads in path.heads(later):
-        names[n_start:][chosen] = name
-        groups.append((n_start + np.flatnonzero(chosen), heads))
-    for place, heads in groups:
-        values = (heads.label_score, heads.scale, heads.excess, heads.tube, risk.value(heads))
-        for column, value in zip(columns, values, strict=True):
-            column[place] = value
+    t, columns, names = np.zeros(n), np.empty((5, n)), np.empty(n, dtype="<U14")
+    names[:n_start], names[n_start:] = chart_at(start).name, path.charts(later)
+    t[n_start:], label_score, excess, scale, tube = later
+    for column, first, others in (
+        (columns[0], start.label_score, label_score),
+        (columns[1], start.scale, scale),
+        (columns[2], start.excess, excess),
+        (columns[3], start.tube, np.where(scale > 0, tube, np.nan)),
+    ):
+        column[:n_start], column[n_start:] = first, others
+    columns[4] = closed_form_risk(columns[0], columns[2], columns[1], start.half_width)[0]
     return t, columns, names
 
 

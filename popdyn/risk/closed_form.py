@@ -20,7 +20,7 @@ from popdyn.risk.near_origin import (
 from popdyn.risk.protocol import require_half_width
 from popdyn.risk.small_scale import hessian_at_small_scale, risk_at_small_scale
 
-__all__ = ["ClosedFormRisk"]
+__all__ = ["ClosedFormRisk", "closed_form_risk"]
 
 # Scales are times the half width. The polylogarithm forms lose digits like an inverse power of the
 # scale, mostly where the boundary layer is wide: from here on they serve everywhere,
@@ -198,21 +198,34 @@ class ClosedFormRisk:
 
     def value_and_gradient(self, head: Head) -> tuple[NDArray[float64], NDArray[float64]]:
         """Risk and gradient in one pass, shapes `(...)` and `(..., 2)`."""
-        label_score, excess, scale = self._scores(head)
-        value, gradient = np.empty(scale.size), np.empty((scale.size, 2))
-        _fill_risk(label_score, excess, scale, self.half_width, value, gradient)
+        require_half_width(self, head)
+        value, gradient = closed_form_risk(
+            head.label_score, head.excess, head.scale, self.half_width
+        )
         return value.reshape(head.shape)[()], gradient.reshape(*head.shape, 2)
 
     def hessian(self, head: Head) -> NDArray[float64]:
         """Hessian by (label score, scale), shape `(..., 2, 2)`."""
-        label_score, excess, scale = self._scores(head)
+        require_half_width(self, head)
+        label_score, excess, scale = _frozen(head.label_score, head.excess, head.scale)
         hessian = np.empty((scale.size, 2, 2))
         _fill_hessian(label_score, excess, scale, self.half_width, hessian)
         return hessian.reshape(*head.shape, 2, 2)
 
-    def _scores(self, head: Head) -> list[Any]:
-        require_half_width(self, head)
-        scores = [np.ravel(score) for score in (head.label_score, head.excess, head.scale)]
-        for score in scores:
-            score.setflags(write=False)  # as for arrays of heads: the kernels compile once
-        return scores
+
+def closed_form_risk(
+    label_score: NDArray[float64], excess: NDArray[float64], scale: NDArray[float64], width: float
+) -> tuple[NDArray[float64], NDArray[float64]]:
+    """Risk and gradient at heads of a half width, by their scores: shapes `(n)` and `(n, 2)`."""
+    value, gradient = np.empty(scale.size), np.empty((scale.size, 2))
+    label_score, excess, scale = _frozen(label_score, excess, scale)
+    _fill_risk(label_score, excess, scale, width, value, gradient)
+    return value, gradient
+
+
+def _frozen(label_score: Any, excess: Any, scale: Any) -> tuple[Any, Any, Any]:
+    """Scores in one dimension that no one may write to, so that the kernels compile once."""
+    scores = np.ravel(label_score)[:], np.ravel(excess)[:], np.ravel(scale)[:]
+    for score in scores:
+        score.setflags(write=False)
+    return scores

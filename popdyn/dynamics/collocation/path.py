@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy import float64
@@ -120,20 +119,12 @@ class CollocationPath:
             for point in found[:, :n].T
         ]
 
-    def heads(self, points: NDArray[float64]) -> Iterator[tuple[str, Any, Head]]:
-        """Heads of points, by the chart that keeps their digits: its name, which points, heads."""
-        width = self.start.half_width
-        side = np.sign(points[3]) * (np.abs(points[3]) * width >= TUBE_FROM)
-        for name, wanted in (("tube", 1.0), ("reflected tube", -1.0), ("linear", 0.0)):
-            chosen = side == wanted
-            if not chosen.any():
-                continue
-            _, label_score, _, scale, tube = points if chosen.all() else points[:, chosen]
-            if name == "linear":
-                yield name, chosen, Head.from_scores(label_score, scale, width)
-            else:
-                upright = Head.from_tube(tube, np.abs(scale), width)
-                yield name, chosen, upright if wanted > 0 else upright.reflected
+    def charts(self, points: NDArray[float64]) -> NDArray[np.str_]:
+        """Names of the charts that keep the digits of points."""
+        scale = points[3]
+        names = np.where(scale > 0, "tube", "reflected tube")
+        names[np.abs(scale) * self.start.half_width < TUBE_FROM] = "linear"
+        return names
 
     def head_of(
         self, point: NDArray[float64], *, scale: float | None = None, tube: float | None = None
