@@ -8,11 +8,9 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.display import html_table
+from popdyn.error_free import product_plus, two_sum
 
 __all__ = ["Head", "require_head"]
-
-_SPLITTER = 2.0**27 + 1.0  # Veltkamp's constant: cuts a double into two halves of 26 bits
-_BEYOND = 2.0**200  # a term so much larger than a product of order one that it absorbs it
 
 
 @dataclass(init=False, frozen=True, eq=False, repr=False)
@@ -82,13 +80,13 @@ class Head:
     ) -> "Head":
         """Head of the two linear scores `(lam, mu)`, of any sign."""
         lam, mu, width = _checked("label_score", label_score, scale, half_width)
-        return cls._frozen(lam, _product_plus(-mu, width, lam), mu, width, "label_score", lam)
+        return cls._frozen(lam, product_plus(-mu, width, lam), mu, width, "label_score", lam)
 
     @classmethod
     def from_excess(cls, excess: ArrayLike, scale: ArrayLike, half_width: float = 1.0) -> "Head":
         """Head of the excess label score `delta = lam - mu l` and the scale, of any sign."""
         delta, mu, width = _checked("excess", excess, scale, half_width)
-        return cls._frozen(_product_plus(mu, width, delta), delta, mu, width, "excess", delta)
+        return cls._frozen(product_plus(mu, width, delta), delta, mu, width, "excess", delta)
 
     @classmethod
     def from_ratio(cls, ratio: ArrayLike, scale: ArrayLike, half_width: float = 1.0) -> "Head":
@@ -96,8 +94,8 @@ class Head:
         k, mu, width = _checked("ratio", ratio, scale, half_width)
         _require_positive_scale("ratio", mu)
         with np.errstate(over="ignore", under="ignore"):
-            gap, gap_tail = _two_sum(k, -width)
-            delta = _product_plus(mu, gap, mu * gap_tail)
+            gap, gap_tail = two_sum(k, -width)
+            delta = product_plus(mu, gap, mu * gap_tail)
             return cls._frozen(mu * k, delta, mu, width, "ratio", k)
 
     @classmethod
@@ -106,7 +104,7 @@ class Head:
         c, mu, width = _checked("tube", tube, scale, half_width)
         _require_positive_scale("tube", mu)
         delta = c + np.log(mu)
-        return cls._frozen(_product_plus(mu, width, delta), delta, mu, width, "tube", c)
+        return cls._frozen(product_plus(mu, width, delta), delta, mu, width, "tube", c)
 
     @classmethod
     def _frozen(
@@ -277,35 +275,3 @@ def _shown(array: ArrayLike) -> str:
         floatmode="unique",
         max_line_width=np.iinfo(np.int32).max,
     )
-
-
-def _two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """Sum of two doubles and its rounding error (Knuth's two-sum)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Product of two doubles of order one and its rounding error (Dekker's two-product)."""
-    product = a * b
-    high_a = _SPLITTER * a - (_SPLITTER * a - a)
-    high_b = _SPLITTER * b - (_SPLITTER * b - b)
-    low_a, low_b = a - high_a, b - high_b
-    return product, low_a * low_b - (
-        ((product - high_a * high_b) - low_a * high_b) - high_a * low_b
-    )
-
-
-def _product_plus(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Any:
-    """`a b + c` rounded once from the exact product, at any magnitude."""
-    mantissa_a, exponent_a = np.frexp(a)
-    mantissa_b, exponent_b = np.frexp(b)
-    exponent = exponent_a + exponent_b
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        shifted = np.ldexp(c, -exponent)
-        product, product_tail = _two_product(mantissa_a, mantissa_b)
-        total, total_tail = _two_sum(product, shifted)
-        small = np.ldexp(total + (total_tail + product_tail), exponent)
-        # The exponent of a product of 0 means nothing, and shifting by it may lose bits of `c`.
-        return np.where((np.abs(shifted) > _BEYOND) | (product == 0.0), c, small)

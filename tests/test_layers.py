@@ -12,6 +12,7 @@ LAYERS = {
     "mathematics": [
         "popdyn.compiled",
         "popdyn.machine_arithmetic",
+        "popdyn.error_free",
         "popdyn.polylog",
         "popdyn.exponentials",
         "popdyn.legendre",

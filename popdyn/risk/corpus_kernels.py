@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from popdyn.attention import second_derivatives
 from popdyn.compiled import kernel
-from popdyn.coordinates import _two_product, _two_sum
+from popdyn.error_free import two_product as _two_product
+from popdyn.error_free import two_sum as _two_sum
 from popdyn.machine_arithmetic import fusable_product, fused_multiply_add, reordered_add
 from popdyn.risk.exponential_rows import LOG2_E, exponential, power_of_two
 
