@@ -41,7 +41,7 @@ def test_the_default_window_goes_with_the_half_width(capsys):
     assert main(["map", "--half-width", "2", "--points", "2", "2", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["ratios"] == [-2.0, 6.0] and record["level"] == 1.5
-    assert record["scales"] == pytest.approx([0.0005, 1.5])
+    assert record["scales"] == pytest.approx([0.0005, 1.0])
 
 
 @pytest.mark.parametrize(

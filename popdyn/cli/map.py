@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--scale-level", type=number, metavar="S", help="the scale to reach (default 3/W)"
     )
-    for name, letter, default in (("ratios", "K", "-W to 3 W"), ("scales", "M", "0.001/W to 3/W")):
+    for name, letter, default in (("ratios", "K", "-W to 3 W"), ("scales", "M", "0.001/W to 2/W")):
         parser.add_argument(
             f"--{name}",
             type=number,
@@ -49,7 +49,7 @@ def add_to(commands: Commands) -> None:
         nargs=2,
         metavar=("N", "M"),
         help="numbers of ratios, evenly spaced, and of scales, evenly spaced in the logarithm "
-        "(default 81 and 61)",
+        "(default 121 and 81)",
     )
     parser.add_argument(
         "--half-width", type=number, metavar="W", default=1.0, help="l of [-l, l] (default 1)"

@@ -40,14 +40,14 @@ class Config:
 
     level: float = 3.0
     ratios: tuple[float, float] = (-1.0, 3.0)
-    scales: tuple[float, float] = (0.001, 3.0)
-    n_ratios: int = 81
-    n_scales: int = 61
+    scales: tuple[float, float] = (0.001, 2.0)
+    n_ratios: int = 121
+    n_scales: int = 81
     half_width: float = 1.0
 
     @classmethod
     def paper(cls) -> "Config":
-        """81 ratios by 61 scales."""
+        """121 ratios by 81 scales."""
         return cls()
 
     @classmethod

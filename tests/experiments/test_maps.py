@@ -14,7 +14,7 @@ ROUNDING = 1e-12
 
 @pytest.fixture(scope="module")
 def times():
-    return hitting_map.run(hitting_map.Config.quick())
+    return hitting_map.run(replace(hitting_map.Config.quick(), scales=(0.001, 3.0)))
 
 
 @pytest.fixture(scope="module")

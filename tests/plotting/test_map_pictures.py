@@ -68,3 +68,36 @@ def test_a_file_is_the_same_byte_for_byte():
         with mpl.rc_context({"font.size": size}):
             files.append(bytes_of(draw_beside_portrait(MAP, PORTRAIT), "pdf"))
     assert files[0] == files[1]
+
+
+def with_times(times, level=3.0):
+    ratios, scales = np.linspace(-1.0, 3.0, times.shape[1]), np.geomspace(0.01, 2.0, times.shape[0])
+    return hitting_map.Result(1.0, level, ratios, scales, times, np.full(scales.size, -0.4))
+
+
+def test_times_that_hardly_differ_are_shown_less_what_they_share():
+    times = 25_704_838.0 + np.add.outer([300.0, 200.0, 0.0], [310.0, 160.0, 0.0, 20.0])
+    times[0, 0] = np.inf
+    axes, bar = draw(with_times(times, level=1e-5)).axes
+    shown = axes.collections[0].get_array()
+    np.testing.assert_array_equal(shown.compressed(), times[np.isfinite(times)] - 25_704_000.0)
+    assert bar.get_ylabel() == r"$t - 25704000$ to $\mu = 10^{-5}$"
+
+
+def test_times_that_differ_by_their_errors_are_one_colour():
+    times = 2.5e23 * (1.0 + 1e-12 * np.arange(12.0).reshape(3, 4))
+    axes, bar = draw(with_times(times)).axes
+    assert np.ptp(axes.collections[0].get_array()) == 0.0
+    assert [tick.get_text() for tick in bar.get_yticklabels()] == [r"$2.5 \times 10^{23}$"]
+
+
+def test_labels_of_lines_of_time_stand_inside_and_apart():
+    x, y = np.meshgrid(np.linspace(0.0, 1.0, 41), np.linspace(0.0, 1.0, 31))
+    figure = draw(with_times(100.0 * (1.0 - y) ** 3 + 30.0 * x * y))
+    axes = figure.axes[0]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) >= 3
+    frame = axes.get_window_extent()
+    for i, box in enumerate(boxes):
+        assert frame.x0 < box.x0 < box.x1 < frame.x1 and frame.y0 < box.y0 < box.y1 < frame.y1
+        assert not any(box.overlaps(other) for other in boxes[:i])
