@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from popdyn.display import html_table
 from popdyn.error_free import product_plus, two_sum
+from popdyn.law_arguments import one_width, real_numbers
 
 __all__ = ["Head", "require_head"]
 
@@ -219,9 +220,7 @@ def require_head(head: object) -> None:
 def _checked(
     name: str, coordinate: ArrayLike, scale: ArrayLike, half_width: float
 ) -> tuple[NDArray[float64], NDArray[float64], float]:
-    width = _as_double("half_width", half_width)
-    if width.ndim or not width > 0:
-        raise ValueError(f"half_width must be one positive number, got {half_width!r}")
+    width = one_width(half_width)
     arrays = _as_double(name, coordinate), _as_double("scale", scale)
     try:
         first, second = np.broadcast_arrays(*arrays)
@@ -229,22 +228,13 @@ def _checked(
         raise ValueError(
             f"{name} and scale must broadcast, got shapes {arrays[0].shape} and {arrays[1].shape}"
         ) from None
-    return first.copy(), second.copy(), float(width)
+    return first.copy(), second.copy(), width
 
 
 def _as_double(name: str, number: ArrayLike) -> NDArray[float64]:
-    try:
-        array = np.asarray(number)
-        if array.dtype.kind not in "iuf":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a real number or an array of them, got {number!r}"
-        ) from None
-    with np.errstate(over="ignore"):
-        double = array.astype(float64)
+    double = real_numbers(name, number)
     if not np.isfinite(double).all():
-        raise ValueError(f"{name} must be finite, got {_shown(array)}")
+        raise ValueError(f"{name} must be finite, got {_shown(number)}")
     return double
 
 

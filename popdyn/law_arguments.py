@@ -7,11 +7,11 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count", "one_positive", "one_width", "positive", "thresholds_inside"]
+__all__ = ["count", "one_positive", "one_width", "positive", "real_numbers", "thresholds_inside"]
 
 
 def positive(name: str, number: ArrayLike) -> NDArray[float64]:
-    array = _real(name, number)
+    array = real_numbers(name, number)
     if not ((array > 0) & np.isfinite(array)).all():
         raise ValueError(f"{name} must be positive and finite, got {number!r}")
     return array
@@ -19,7 +19,7 @@ def positive(name: str, number: ArrayLike) -> NDArray[float64]:
 
 def thresholds_inside(threshold: ArrayLike, half_width: float) -> NDArray[float64]:
     """Thresholds of any shape in doubles; refused outside the interval."""
-    array = _real("threshold", threshold)
+    array = real_numbers("threshold", threshold)
     outside = ~(np.abs(array) <= half_width)
     if outside.any():
         raise ValueError(
@@ -29,7 +29,8 @@ def thresholds_inside(threshold: ArrayLike, half_width: float) -> NDArray[float6
     return array
 
 
-def _real(name: str, number: ArrayLike) -> NDArray[float64]:
+def real_numbers(name: str, number: ArrayLike) -> NDArray[float64]:
+    """Numbers of any shape in doubles; what is too large for them is infinite."""
     try:
         array = np.asarray(number)
         if array.dtype.kind not in "iuf":
@@ -38,7 +39,8 @@ def _real(name: str, number: ArrayLike) -> NDArray[float64]:
         raise ValueError(
             f"{name} must be a real number or an array of them, got {number!r}"
         ) from None
-    return array.astype(float64)
+    with np.errstate(over="ignore"):
+        return array.astype(float64)
 
 
 def one_positive(name: str, number: Any) -> float:

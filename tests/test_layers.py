@@ -20,8 +20,8 @@ LAYERS = {
     ],
     "model": [
         "popdyn.display",
-        "popdyn.coordinates",
         "popdyn.law_arguments",
+        "popdyn.coordinates",
         "popdyn.asymptotics",
         "popdyn.limit_laws",
         "popdyn.noise",
