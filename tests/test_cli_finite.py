@@ -124,6 +124,13 @@ def test_a_long_training_says_on_a_terminal_how_far_it_has_come(monkeypatch, tmp
     assert re.fullmatch(shown, sys.stderr.getvalue())
 
 
+def test_pretrain_draws_what_the_checkpoint_draws(tmp_path, capsys):
+    plot = tmp_path / "training.png"
+    assert run(*pretraining(tmp_path, 64), "--plot", plot) == 0
+    assert plot.read_bytes() == Checkpoint.load(tmp_path / "checkpoint.npz").plot()._repr_png_()
+    assert capsys.readouterr().err.splitlines()[1] == f"wrote {plot}"
+
+
 # transfer
 
 

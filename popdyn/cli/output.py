@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_output_options",
+    "add_plot_option",
     "check_outputs",
     "check_writable",
     "print_json",
@@ -71,6 +72,10 @@ def add_output_options(parser: argparse.ArgumentParser, drawn: str) -> None:
     """The ways in which arrays leave a command: JSON, a file, a picture of what is drawn."""
     parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
     parser.add_argument("--out", metavar="FILE.npz", help="write the arrays to a file")
+    add_plot_option(parser, drawn)
+
+
+def add_plot_option(parser: argparse.ArgumentParser, drawn: str) -> None:
     parser.add_argument("--plot", metavar="FILE", help=f"draw {drawn} to a .pdf, .png or .svg")
 
 

@@ -2,7 +2,14 @@
 
 import argparse
 
-from popdyn.cli.output import check_writable, print_json, print_lines, say_written
+from popdyn.cli.output import (
+    add_plot_option,
+    check_outputs,
+    print_json,
+    print_lines,
+    say_written,
+    write_picture,
+)
 from popdyn.cli.parsing import (
     Commands,
     add_head_options,
@@ -59,11 +66,12 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one line of strict JSON")
     parser.add_argument("--out", metavar="FILE.npz", required=True, help="write the checkpoint")
+    add_plot_option(parser, "the way to the frozen head and its errors")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    check_writable("--out", arguments.out, (".npz",))
+    check_outputs(arguments)
     start = head_if_any(arguments)
 
     from popdyn.design import Design
@@ -83,6 +91,8 @@ def _run(arguments: argparse.Namespace) -> None:
         )
     checkpoint.save(arguments.out)
     say_written(arguments.out)
+    if arguments.plot is not None:
+        write_picture(arguments.plot, checkpoint.plot())
     record = coordinates_of(checkpoint.head)
     record |= {name: getattr(checkpoint, name) for name in OUTCOME}
     if arguments.json:
