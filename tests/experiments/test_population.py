@@ -66,7 +66,7 @@ def test_parameters_are_plain_numbers():
 
 
 def test_a_flow_that_does_not_end_is_no_figure(monkeypatch):
-    monkeypatch.setattr("popdyn.dynamics.collocation.MAX_STEPS", 3)
+    monkeypatch.setattr("popdyn.dynamics.collocation.path.MAX_STEPS", 3)
     with pytest.raises(RuntimeError, match="step"):
         run(Config.quick())
 
