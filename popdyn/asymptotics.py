@@ -18,7 +18,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-from popdyn.law_arguments import one_width, positive
+from popdyn.arguments import one_width, positive
 
 __all__ = [
     "MAX_ORDER",

@@ -18,11 +18,11 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import thresholds_inside
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
 from popdyn.design import Density, Design, require_design
 from popdyn.exponentials import exponential_law
-from popdyn.law_arguments import thresholds_inside
 from popdyn.legendre import legendre_rule
 from popdyn.quadrature import unit_scores
 

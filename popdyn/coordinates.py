@@ -7,9 +7,9 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import one_width, real_numbers
 from popdyn.display import html_table
 from popdyn.error_free import product_plus, two_sum
-from popdyn.law_arguments import one_width, real_numbers
 
 __all__ = ["Head", "require_head"]
 

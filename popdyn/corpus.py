@@ -8,8 +8,8 @@ from numpy import float64, int8
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.archive import PathLike, load_arrays, save_arrays
+from popdyn.arguments import one_width
 from popdyn.display import html_table
-from popdyn.law_arguments import one_width
 
 __all__ = ["Corpus", "inside_interval", "require_corpus"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from popdyn.law_arguments import one_width
+from popdyn.arguments import one_width
 from popdyn.noise import LabelFlips, mirror_image, require_probability
 
 __all__ = ["Density", "Design", "require_design", "tilted", "wavy"]

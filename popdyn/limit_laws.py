@@ -8,8 +8,8 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
+from popdyn.arguments import one_width, positive
 from popdyn.asymptotics import scale_at, tube_limit
-from popdyn.law_arguments import one_width, positive
 
 __all__ = [
     "averaged_risk_at",

@@ -17,11 +17,11 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import thresholds_inside
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
 from popdyn.design import Design, require_design
 from popdyn.display import html_table
-from popdyn.law_arguments import thresholds_inside
 from popdyn.quadrature import unit_scores
 from popdyn.uniform_moments import has_closed_form, uniform_segments, uniform_transform
 from popdyn.weight_transform import G1, G2, example_panels, transform

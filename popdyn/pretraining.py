@@ -14,13 +14,13 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
 from popdyn.archive import PathLike, load_arrays, save_arrays
+from popdyn.arguments import count, one_positive, one_width, positive
 from popdyn.asymptotics import stable_step, tube_limit
 from popdyn.coordinates import Head
 from popdyn.corpus import Corpus
 from popdyn.display import html_table
 from popdyn.dynamics.descent import gradient_descent
 from popdyn.dynamics.hitting import hitting_time
-from popdyn.law_arguments import count, one_positive, one_width, positive
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.corpus import CorpusRisk
 

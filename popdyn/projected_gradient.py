@@ -28,9 +28,9 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.arguments import count
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head, require_head
-from popdyn.law_arguments import count
 from popdyn.moments import require_moderate
 from popdyn.risk.finite_context import end_graded
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import count
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
 from popdyn.exponentials import mass
-from popdyn.law_arguments import count
 from popdyn.legendre import legendre_rule
 
 __all__ = [

@@ -14,9 +14,9 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import one_width, thresholds_inside
 from popdyn.coordinates import Head, require_head
 from popdyn.design import Design
-from popdyn.law_arguments import one_width, thresholds_inside
 from popdyn.moments import ContextMoments, context_cells, context_moments, context_sizes
 from popdyn.quadrature import unit_scores
 from popdyn.weight_transform import Panels, example_panels

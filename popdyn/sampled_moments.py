@@ -12,10 +12,10 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import count, thresholds_inside
 from popdyn.coordinates import Head, require_head
 from popdyn.corpus import Corpus
 from popdyn.design import Design, require_design
-from popdyn.law_arguments import count, thresholds_inside
 from popdyn.moments import ContextMoments, context_sizes
 from popdyn.reflection import pair_predictions, predictions
 from popdyn.sampling import Seed, generator_of, sample_contexts

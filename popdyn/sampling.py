@@ -11,12 +11,12 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import count
 from popdyn.compiled import kernel
 from popdyn.corpus import Corpus, inside_interval
 from popdyn.design import Density, Design, require_design
-from popdyn.law_arguments import count
 
-__all__ = ["Seed", "cell_seed", "count", "generator_of", "sample_contexts", "sample_corpus"]
+__all__ = ["Seed", "cell_seed", "generator_of", "sample_contexts", "sample_corpus"]
 
 Seed: TypeAlias = np.random.Generator | np.random.SeedSequence | int | Sequence[int] | None
 

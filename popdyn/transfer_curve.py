@@ -10,6 +10,7 @@ from numpy import float64, int64
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
+from popdyn.arguments import count
 from popdyn.attention import limit_error
 from popdyn.coordinates import Head
 from popdyn.corpus import inside_interval
@@ -18,7 +19,7 @@ from popdyn.display import html_table
 from popdyn.moments import ContextMoments, context_moments
 from popdyn.pretraining import Checkpoint, sampling_term
 from popdyn.sampled_moments import SampledMoments, context_moments_sampled
-from popdyn.sampling import Seed, count
+from popdyn.sampling import Seed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

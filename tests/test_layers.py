@@ -20,7 +20,7 @@ LAYERS = {
     ],
     "model": [
         "popdyn.display",
-        "popdyn.law_arguments",
+        "popdyn.arguments",
         "popdyn.coordinates",
         "popdyn.asymptotics",
         "popdyn.limit_laws",
@@ -205,7 +205,7 @@ def test_imports_by_name_lead_from_a_result_to_its_picture_and_nowhere_else():
 
 
 def test_the_predicted_laws_are_an_independent_witness():
-    assert _imports(MODULES["popdyn.asymptotics"]) <= {"popdyn.law_arguments"}
+    assert _imports(MODULES["popdyn.asymptotics"]) <= {"popdyn.arguments"}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -8,13 +8,13 @@ import numpy as np
 from numpy import float64, int64
 from numpy.typing import ArrayLike, NDArray
 
+from popdyn.arguments import count
 from popdyn.coordinates import Head
 from popdyn.dynamics.arguments import checked_number, require_one_head
 from popdyn.dynamics.descent_steps import FELL, GOING, LOST, NOT_FINITE, REACHED, State, steps_of
 from popdyn.dynamics.jumps import Jumps
 from popdyn.dynamics.trajectory import Trajectory
 from popdyn.risk.protocol import Risk
-from popdyn.sampling import count
 
 __all__ = ["gradient_descent"]
 

@@ -5,9 +5,9 @@ from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
+from popdyn.arguments import positive
 from popdyn.asymptotics import saddle_eigenvalues
 from popdyn.coordinates import Head
-from popdyn.law_arguments import positive
 from popdyn.risk.closed_form import ClosedFormRisk
 
 __all__ = ["separatrix"]

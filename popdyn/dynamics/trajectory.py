@@ -87,7 +87,7 @@ class Trajectory:
     message : str
         Why the run stopped, and if it failed where and what to change.
     nfev, njev : int
-        Evaluations of the gradient and of the Hessian.
+        Evaluations of the gradient, and of the Hessian or a Jacobian in its place.
     n_steps : int
         Steps of the solver.
     path : Path or None

@@ -7,6 +7,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.arguments import count
 from popdyn.context_derivatives import unit_gradient, unit_hessian
 from popdyn.coordinates import Head
 from popdyn.design import Design
@@ -15,7 +16,6 @@ from popdyn.noise import LabelFlips
 from popdyn.quadrature import Nodes, Rule
 from popdyn.risk.cut_panels import cut_panels, flip_cuts, nodes_of_heads
 from popdyn.risk.protocol import require_half_width
-from popdyn.sampling import count
 
 __all__ = ["EndGraded", "FiniteContextRisk", "end_graded"]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from popdyn.arguments import one_width
 from popdyn.attention import first_derivatives, group_weights, second_derivatives, uniform_groups
 from popdyn.compiled import kernel
 from popdyn.coordinates import Head
-from popdyn.law_arguments import one_width
 from popdyn.quadrature import boundary_graded, unit_scores
 from popdyn.risk.infinite_context import change_from_origin
 from popdyn.risk.protocol import require_half_width

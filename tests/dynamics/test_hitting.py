@@ -142,7 +142,7 @@ def test_training_on_flipped_labels_is_seen_to_saturate():
     risk = InfiniteContextRisk(Design(noise=massart(0.01)), boundary_graded())
     hit = hitting_time(risk, Head.from_ratio(1.5, 8.0), scale=9.0, rtol=1e-9, atol=1e-10)
     assert "the scale saturates" in hit.message
-    # EXPERIMENTS 5; the drift of the label score leaves about 1e-8
+    # The drift of the label score leaves about 1e-8
     assert hit.head.scale == pytest.approx(1.46849, abs=1e-5)
 
 
