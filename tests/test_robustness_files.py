@@ -8,6 +8,7 @@ import re
 import signal
 import tracemalloc
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -180,16 +181,21 @@ def test_nothing_but_the_archive_reads_arrays_or_pickles():
 # --- full disks -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """No file may grow beyond two thousand bytes, which needs no rights of root."""
+    """No file may grow beyond two thousand bytes, which needs no rights of root.
+
+    Over before the test is: the file that the report of the tests goes to has to grow.
+    """
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 OLD = b"the older file"
@@ -206,38 +212,34 @@ START = ("--ratio", "1.5", "--scale", "5")
     ],
     ids=["arrays", "pdf", "svg", "checkpoint"],
 )
-def test_a_full_disk_is_one_line_and_leaves_the_older_file(
-    capsys, tmp_path, full_disk, words, name
-):
+def test_a_full_disk_is_one_line_and_leaves_the_older_file(capsys, tmp_path, words, name):
     (tmp_path / name).write_bytes(OLD)
-    assert main([*words, str(tmp_path / name)]) == 1
+    with full_disk():
+        assert main([*words, str(tmp_path / name)]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "File too large" in error
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, OLD)]
 
 
-def test_a_full_disk_leaves_the_older_corpus_and_checkpoint(tmp_path, request):
+def test_a_full_disk_leaves_the_older_corpus_and_checkpoint(tmp_path):
     small, large = sample_corpus(Design(), 1, 1, rng=0), sample_corpus(Design(), 40, 40, rng=0)
     checkpoint = pretrain(small)
     small.save(tmp_path / "corpus.npz")
     checkpoint.save(tmp_path / "head.npz")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    request.getfixturevalue("full_disk")
     for save, name in ((large.save, "corpus.npz"), (checkpoint.save, "head.npz")):
-        with pytest.raises(OSError, match="File too large"):
+        with full_disk(), pytest.raises(OSError, match="File too large"):
             save(tmp_path / name)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_full_disk_keeps_the_figure_that_was_there_whole_or_without_a_record(
-    capsys, tmp_path, request
-):
+def test_a_full_disk_keeps_the_figure_that_was_there_whole_or_without_a_record(capsys, tmp_path):
     words = ["figures", "--quick", "--only", "9", "--workers", "1", "--json", "--out"]
     assert main([*words, str(tmp_path)]) == 0
     capsys.readouterr()
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    request.getfixturevalue("full_disk")
-    assert main([*words, str(tmp_path)]) == 1
+    with full_disk():
+        assert main([*words, str(tmp_path)]) == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "File too large" in error
     after = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
