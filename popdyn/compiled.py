@@ -84,13 +84,16 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
 def _forgive(cache: Any) -> None:
     """Let a cache whose files are cut off, or cannot be written, cost time and nothing else.
 
-    Numba raises what it comes to there, from a full disk to whatever unpickling damage raises.
+    Numba raises what it comes to there, from a full disk to whatever unpickling damage raises. It
+    takes what stands under a name for what was looked for, and processes that compile at the same
+    time, of two versions of a source for one, may have written another's code there.
     """
     load, save = cache.load_overload, cache.save_overload
 
-    def load_overload(*arguments: Any) -> Any:
+    def load_overload(types: Any, *context: Any) -> Any:
         try:
-            return load(*arguments)
+            found = load(types, *context)
+            return found if found is not None and found.signature.args == tuple(types) else None
         except Exception:
             return None
 

@@ -106,6 +106,22 @@ def test_a_cache_file_that_was_cut_off_is_replaced(package, kind, length):
     assert outer_of_three(package) == "7.0 1"
 
 
+def test_code_for_other_types_than_it_stands_for_is_replaced(package):
+    # What is left where two processes have compiled into the same files, each in its order.
+    code = f"from {package.name}.outer import outer; print(outer(3.0), outer(3))"
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, cwd=package.parent
+        )
+        assert run.stdout == "7.0 7.0\n", run.stderr
+        first, second = sorted((package / "__pycache__").glob("outer.outer-*.nbc"))
+        one, other = first.read_bytes(), second.read_bytes()
+        first.write_bytes(other)
+        second.write_bytes(one)
+    assert outer_of_three(package) == "7.0 0"
+    assert outer_of_three(package) == "7.0 1"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="the size of files is limited as on POSIX")
 def test_kernels_work_where_the_disk_is_full(package):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1)); "
