@@ -104,7 +104,7 @@ def sweep(
     RuntimeWarning
         For every damaged file.
     """
-    if not callable(work) or isinstance(cells, str) or not isinstance(cells, Iterable):
+    if isinstance(cells, str) or not isinstance(cells, Iterable):
         raise TypeError(f"sweep wants cells and then the work to do, got {cells!r} and {work!r}")
     given = list(cells)
     identities = _identities(given, work, key)
