@@ -7,7 +7,15 @@ import numpy as np
 from numpy import float64
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["count", "one_positive", "one_width", "positive", "real_numbers", "thresholds_inside"]
+__all__ = [
+    "count",
+    "one_number",
+    "one_positive",
+    "one_width",
+    "positive",
+    "real_numbers",
+    "thresholds_inside",
+]
 
 
 def positive(name: str, number: ArrayLike) -> NDArray[float64]:
@@ -43,12 +51,17 @@ def real_numbers(name: str, number: ArrayLike) -> NDArray[float64]:
         return array.astype(float64)
 
 
+def one_number(number: Any) -> float:
+    """`number` as a float; nan where it is not one number, or beyond the doubles."""
+    try:
+        return nan if np.ndim(number) or isinstance(number, str | bytes) else float(number)
+    except (TypeError, ValueError, OverflowError):
+        return nan
+
+
 def one_positive(name: str, number: Any) -> float:
     """`number` as a float; refused unless it is one positive finite number."""
-    try:
-        found = nan if np.ndim(number) or isinstance(number, str | bytes) else float(number)
-    except (TypeError, ValueError, OverflowError):
-        found = nan
+    found = one_number(number)
     if not 0.0 < found < inf:
         raise ValueError(f"{name} must be one positive finite number, got {number!r}")
     return found

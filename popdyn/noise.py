@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy import float64
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from popdyn.arguments import one_number, one_positive
 
 __all__ = ["LabelFlips", "localized", "massart", "mirror_image", "tsybakov"]
 
@@ -116,7 +118,7 @@ def localized(probability: float, width: float) -> LabelFlips:
     ValueError
         If the probability is not a number from 0 to 1, or the width not positive and finite.
     """
-    law = _Localized(_probability(probability), _positive("width", width))
+    law = _Localized(_probability(probability), one_positive("width", width))
     levels = 0.0, law.flip_probability, 0.0
     return LabelFlips(law, (-law.width, law.width), levels)
 
@@ -132,7 +134,7 @@ def tsybakov(exponent: float, width: float) -> LabelFlips:
     ValueError
         If the exponent or the width is not positive and finite.
     """
-    law = _Tsybakov(_positive("exponent", exponent), _positive("width", width))
+    law = _Tsybakov(one_positive("exponent", exponent), one_positive("width", width))
     n_inner = 0
     if law.exponent != round(law.exponent):
         n_inner = int(np.ceil(_DIGITS / ((1.0 + law.exponent) * np.log2(_GRADING))))
@@ -219,21 +221,7 @@ def require_probability(flips: LabelFlips, half_width: float) -> None:
 
 
 def _probability(probability: float) -> float:
-    number = _number(probability)
+    number = one_number(probability)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"probability must be a number from 0 to 1, got {probability!r}")
     return number
-
-
-def _positive(name: str, given: float) -> float:
-    number = _number(given)
-    if not 0.0 < number < np.inf:
-        raise ValueError(f"{name} must be one positive finite number, got {given!r}")
-    return number
-
-
-def _number(given: ArrayLike) -> float:
-    try:
-        return float(given)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return np.nan

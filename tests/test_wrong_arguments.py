@@ -29,6 +29,8 @@ DESIGN = Design()
         (lambda: popdyn.pair_predictions((1, 2), 3), "head must be a popdyn.Head"),
         (lambda: popdyn.midpoints(3), "corpus must be a Corpus, got int"),
         (lambda: popdyn.bayes_estimates(3), "corpus must be a Corpus, got int"),
+        (lambda: popdyn.hitting_time(RISK, HEAD, 10**400), "scale level must be one finite number"),
+        (lambda: popdyn.massart("0.1"), "probability must be a number from 0 to 1, got '0.1'"),
         (lambda: popdyn.stopping_scale("a", 8), "n_tasks must be a real number"),
         (lambda: popdyn.fit_two_terms([1]), "curves must be a list of .* got 1 in it"),
         (lambda: popdyn.equal_weights("a"), "thresholds must be a row .* got 'a'"),

@@ -2,10 +2,8 @@
 
 import math
 from numbers import Integral
-from typing import Any
 
-import numpy as np
-
+from popdyn.arguments import one_number
 from popdyn.coordinates import Head, require_head
 from popdyn.risk.closed_form import ClosedFormRisk
 from popdyn.risk.protocol import Risk, require_half_width
@@ -44,7 +42,7 @@ METHODS = (COLLOCATION, *_SOLVERS)
 def checked_time(name: str, time: object, *, allow_inf: bool = False) -> float:
     """A time from 0 on as a float."""
     limit = math.inf if allow_inf else LAST_TIME
-    as_float = _as_float(time)
+    as_float = one_number(time)
     if not 0 <= as_float <= limit:
         raise ValueError(f"{name} must be one time from 0 to {limit!r}, got {time!r}")
     return as_float
@@ -52,17 +50,10 @@ def checked_time(name: str, time: object, *, allow_inf: bool = False) -> float:
 
 def checked_number(name: str, number: object) -> float:
     """A finite number as a float."""
-    as_float = _as_float(number)
+    as_float = one_number(number)
     if not math.isfinite(as_float):
         raise ValueError(f"{name} must be one finite number, got {number!r}")
     return as_float
-
-
-def _as_float(number: Any) -> float:
-    try:
-        return math.nan if np.ndim(number) or isinstance(number, str | bytes) else float(number)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def require_one_head(risk: Risk, head: Head) -> None:
@@ -92,9 +83,9 @@ def checked_method(
     if method not in methods:
         only = f" ({COLLOCATION} is for ClosedFormRisk alone)" if method == COLLOCATION else ""
         raise ValueError(f"method must be one of {', '.join(methods)}, got {method!r}{only}")
-    if not _SMALLEST_RTOL <= _as_float(rtol) < 1:
+    if not _SMALLEST_RTOL <= one_number(rtol) < 1:
         raise ValueError(f"rtol must be one number from {_SMALLEST_RTOL} to 1, got {rtol!r}")
-    if not 0 < _as_float(atol) < math.inf:
+    if not 0 < one_number(atol) < math.inf:
         raise ValueError(
             f"atol must be one positive number, got {atol!r}; a coordinate that passes through "
             "zero has no relative accuracy"

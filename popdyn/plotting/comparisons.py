@@ -1,6 +1,7 @@
 """Pictures of named curves beside one another: tubes, errors by context size and by threshold."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -41,27 +42,23 @@ def compare_tubes(
     limits, scales : mapping of str to float, optional
         Tube coordinates and scales to mark, by their names.
     """
-    with look():
-        figure = Figure(figsize=SIZE, layout="constrained")
-        draw_tubes(figure.subplots(), paths, limits or {}, scales or {})
-        settle(figure)
-    return figure
+    return _figure_of(draw_tubes, paths, limits or {}, scales or {})
 
 
 def compare_sizes(context_sizes: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figure:
     """Errors against the size of a context, a line a name."""
-    with look():
-        figure = Figure(figsize=SIZE, layout="constrained")
-        draw_sizes(figure.subplots(), context_sizes, errors)
-        settle(figure)
-    return figure
+    return _figure_of(draw_sizes, context_sizes, errors)
 
 
 def compare_profiles(thresholds: ArrayLike, errors: Mapping[str, ArrayLike]) -> Figure:
     """Magnitudes of errors against the threshold of the task, a line a name."""
+    return _figure_of(draw_profiles, thresholds, errors)
+
+
+def _figure_of(draw: Callable[..., None], *drawn: Any) -> Figure:
     with look():
         figure = Figure(figsize=SIZE, layout="constrained")
-        draw_profiles(figure.subplots(), thresholds, errors)
+        draw(figure.subplots(), *drawn)
         settle(figure)
     return figure
 
